@@ -35,7 +35,7 @@ struct source_file {
     enum source_file_state state;
     uint64_t device, inode, size;
     int64_t mtime_ns;      /* by the file system */
-    uint64_t hash[2];      /* of the parsed content; 0, 0: no good content yet */
+    uint64_t hash[2];      /* of the parsed content; 0, 0: never valid yet */
     uint64_t urls, bytes;  /* of the last good content; bytes decoded */
     bool one_lastmod;      /* remark: all page URLs have the same lastmod */
     bool future;           /* remark: the file's date is in the future; clamped */

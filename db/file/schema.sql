@@ -238,7 +238,7 @@ CREATE TABLE source_file_row(
   inode INTEGER NOT NULL,
   size INTEGER NOT NULL,
   mtime_ns INTEGER NOT NULL,
-  hash BLOB,                           -- of the content, 16 bytes, big-endian; NULL: no good content yet
+  hash BLOB,                           -- of the content, 16 bytes, big-endian; NULL: never valid yet
   lastmod TEXT,
   urls INTEGER NOT NULL,
   bytes INTEGER NOT NULL,              -- uncompressed

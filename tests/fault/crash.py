@@ -172,8 +172,8 @@ def main():
         if (number + 1) % 25 == 0:
             print(f"  {number + 1} rounds, {time.monotonic() - begun:.0f} s", flush=True)
     shutil.rmtree(rounds.base, ignore_errors=True)
-    told = ", ".join(f"{value} {name}" for name, value in sorted(rounds.count.items()))
-    print(f"{options.kind}: {options.rounds} rounds passed in {time.monotonic() - begun:.0f} s, seed {options.seed}: {told}")
+    result = ", ".join(f"{value} {name}" for name, value in sorted(rounds.count.items()))
+    print(f"{options.kind}: {options.rounds} rounds passed in {time.monotonic() - begun:.0f} s, seed {options.seed}: {result}")
     return 0
 
 

@@ -45,7 +45,7 @@ class Modelled(Client):
         return reply.get("Connection") != "close"
 
     def verify(self, actual):
-        """Asserts that the catalogue has what it must; takes over which of the two it was."""
+        """Asserts that the catalogue has one of the two expected states, and makes it the current one."""
         mine = {loc: value for loc, value in actual.items() if loc.startswith(f"{ORIGIN}/{self.mark}/")}
         if mine != self.state and (self.doubt is None or mine != self.doubt):
             differs = {k: (self.state.get(k), (self.doubt or {}).get(k), mine.get(k)) for k in mine.keys() | self.state.keys() | (self.doubt or {}).keys()}

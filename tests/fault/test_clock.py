@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A clock that was ahead for a while, and a catalogue that was written meanwhile: it is reported, the dates come back to the clock with
-what changes next, and no date ever gives a 304 for other bytes."""
+"""A catalogue that was written while the clock was ahead: that is reported, the next change of a page dates it by the
+clock again, and no date ever gives a 304 for other bytes."""
 
 import email.utils
 import os
@@ -47,7 +47,7 @@ def test_dates_come_back_to_the_clock(start, clock):
     assert server.register(ORIGIN + "/a.xml").status == 201
     assert ready(server) == ("ok", [])
     clock.set(YEARS)
-    server.told("clock-set")
+    server.wait_for_log("clock-set")
     assert year(server.register(ORIGIN + "/b.xml").json()["sitemap"]["registered_at"]) >= this_year + 10
     ahead = server.get(XML)
     assert year(ahead["Last-Modified"]) >= this_year + 10
@@ -58,7 +58,7 @@ def test_dates_come_back_to_the_clock(start, clock):
     assert_honest(back)
     assert back.body == ahead.body and back["ETag"] == ahead["ETag"]
     eventually(lambda: ready(server) == ("degraded", ["clock-behind"]), "it is reported")
-    server.told("clock-behind")
+    server.wait_for_log("clock-behind")
     assert server.get(XML, {"If-None-Match": ahead["ETag"]}).status == 304
     for date in (ahead["Last-Modified"], back["Last-Modified"], back["Date"]):
         assert server.get(XML, {"If-Modified-Since": date}).status == 200
@@ -66,7 +66,7 @@ def test_dates_come_back_to_the_clock(start, clock):
     changed = server.register(ORIGIN + "/c.xml").json()["sitemap"]
     assert max(year(changed["registered_at"]), year(changed["changed_at"])) <= this_year + 1  # a year may end meanwhile
     eventually(lambda: ready(server) == ("ok", []), "it is over")
-    server.told("clock-agrees")
+    server.wait_for_log("clock-agrees")
     now = server.get(XML)
     assert_honest(now)
     assert year(now["Last-Modified"]) <= this_year + 1 and len(re.findall(b"<loc>", now.xml())) == 3
@@ -109,7 +109,7 @@ def test_a_source_comes_back(start, clock, tmp_path, restarted):
 
 
 def test_page_urls_leave_in_their_time(start, clock):
-    """Nobody writes: the writer takes out what is too old by itself."""
+    """Without any write: the writer removes expired page URLs on its own."""
     server = start(env=clock.environment)
     urlset = ORIGIN + "/news.xml"
     assert server.api("POST", "/v1/urlsets", {"url": urlset, "expires": "2d"}).status == 201
@@ -135,17 +135,17 @@ def test_indexnow_gives_up_after_a_day(start, clock, tmp_path):
             f"indexnow_endpoint = http://127.0.0.2:{endpoint.port}/indexnow\n"))
         urlset = ORIGIN + "/pages.xml"
         assert server.api("POST", "/v1/urlsets", {"url": urlset}).status == 201
-        told = lambda result: server.metrics()[f'sitemapd_indexnow_urls_total{{result="{result}"}}']
+        outcome = lambda result: server.metrics()[f'sitemapd_indexnow_urls_total{{result="{result}"}}']
         def begun():
             with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
                 return db.execute("SELECT revision FROM indexnow").fetchone()
 
         eventually(begun, "it begins with what comes next")
         assert server.api("POST", "/v1/urls", {"loc": ORIGIN + "/a", "urlset": urlset}).status == 201
-        server.told("indexnow-failed")
-        assert told("given-up") == 0
+        server.wait_for_log("indexnow-failed")
+        assert outcome("given-up") == 0
         first = begun()
         clock.set(86400 + 3600)
-        eventually(lambda: told("given-up") == 1, "at the next try", 90)
-        assert told("told") == 0
+        eventually(lambda: outcome("given-up") == 1, "at the next try", 90)
+        assert outcome("outcome") == 0
         eventually(lambda: begun() > first, "it goes on behind them")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""The disk fails under the running server: the reason is reported, nothing is half done, crawlers are served
-from memory, /readyz reports it, and all is well again, without a restart, when the cause has gone."""
+"""The disk fails under a running server: the reason is reported, also by /readyz, no write is applied in part, crawlers
+are served from memory, and the server recovers without a restart."""
 
 import itertools
 import os
@@ -40,13 +40,13 @@ def served(server, target=XML):
 
 
 def degraded(server, *codes):
-    """Serving all the same, and saying what is wrong."""
-    eventually(lambda: reasons(server)[0] == "degraded" and set(codes) <= set(reasons(server)[1]), f"told as degraded: {codes}")
+    """Still serving, and reporting the reasons."""
+    eventually(lambda: reasons(server)[0] == "degraded" and set(codes) <= set(reasons(server)[1]), f"degraded: {codes}")
     assert ready(server).status == 200
 
 
 def whole(server, *expected):
-    """Healed: writes are taken, /readyz has no reason left, and what is served is what the file says."""
+    """Recovered: writes are accepted, /readyz has no reason left, and the served pages match the file."""
     name = f"healed-{time.monotonic_ns()}"
     eventually(lambda: server.register(loc(name)).status == 201, "writes are taken again")
     eventually(lambda: reasons(server) == ("ok", []), "ready without a reason")
@@ -245,7 +245,7 @@ def test_copies_of_sitemaps_leave_room_for_the_catalogue(start, medium):
         server = start(sites=(), database=medium / "catalogue.db",
                        config=f'[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n[site "m"]\norigin = {base}\nindex = {XML}\n'
                               f'[source "shop"]\nupstream = {base}/list.xml\nserve = yes\n')
-        eventually(lambda: server.told("child-store-failed"), "it is reported")
+        eventually(lambda: server.wait_for_log("child-store-failed"), "it is reported")
         checks = lambda: {check["check"]["state"] for check in server.api("GET", "/v1/checks?limit=100").json()["checks"]}
         eventually(lambda: checks() == {"good"}, "all are polled")
         disk = os.statvfs(medium)
@@ -414,7 +414,7 @@ def old(count=2500):
     return [f"old-{n}" for n in range(count)]
 
 
-def test_deleted_and_put_back(plain, data):
+def test_deleted_and_restored(plain, data):
     path = data / "catalogue.db"
     os.rename(path, data / "away")
     problem(plain.register(loc("lost")), 503, "unavailable")

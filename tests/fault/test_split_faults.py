@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A split whose disk is full to the brim, or whose server is killed in the middle of a step: nothing is half applied, no scratch
-file stays, and the next scan does all of it."""
+"""A split on a full disk, or whose server is killed within a step: no step is applied in part, no scratch file is left, and
+the next scan completes the split."""
 
 import os
 import sqlite3

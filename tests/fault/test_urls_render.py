@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A urlset and its index over random changes, under a clock that jumps: each of their pages is, byte for byte, what a naive
-renderer makes of the rows that a model has, at the positions of an export; its tag and its date in the index change
-exactly when its bytes do. A page of news has 1,000 rows at most, so a few thousand make several; that several were there, and
-that some were emptied, is counted, as is what else this is for."""
+"""A urlset and its index under random changes and a clock that jumps. Each page equals, byte for byte, the page that a naive
+renderer makes of a model's rows at the positions of an export; its tag, and its date in the index, change exactly when its
+bytes do. A page of news has 1,000 rows at most, so a few thousand rows make several pages. The test counts that there were
+several pages, emptied pages, and the other cases that it is for."""
 
 import collections
 import email.utils
@@ -267,18 +267,18 @@ class Model:
 
     def check(self):
         self.expire()
-        eventually(lambda: {loc: told[1:] for loc, told in self.listed()[0].items()} == self.rows, "the rows are those of the model", 60)
+        eventually(lambda: {loc: result[1:] for loc, result in self.listed()[0].items()} == self.rows, "the rows are those of the model", 60)
         eventually(self.is_published, "the pages have all that the catalogue has")
         urls, index = self.listed()
-        self.pages = {loc: page_of(told[0]) for loc, told in urls.items()}
+        self.pages = {loc: page_of(result[0]) for loc, result in urls.items()}
         numbers = set(self.pages.values())
         self.reached[f"{len(numbers)} pages"] += 1
         entries = {page_url(n): index.get(page_url(n), (None, None))[1] for n in numbers}
         entries.update(self.others)
-        assert {loc: told[1] for loc, told in index.items()} == entries
+        assert {loc: result[1] for loc, result in index.items()} == entries
         for number in range(1, MOST_PAGES + 1):
             url, path = page_url(number), page_url(number).removeprefix(ORIGIN)
-            rows = sorted((told[0], loc) for loc, told in urls.items() if page_of(told[0]) == number)
+            rows = sorted((result[0], loc) for loc, result in urls.items() if page_of(result[0]) == number)
             assert len(rows) <= ROWS
             if not rows:
                 assert self.server.get(path).status == (200 if number == 1 and not urls else 404), path
@@ -293,7 +293,7 @@ class Model:
             else:
                 assert index[url][1] == self.dates[url], url
             self.dates[url] = index[url][1]
-        self.same("/sitemap_index.xml", render([(loc, told[1]) for loc, told in sorted(index.items(), key=lambda item: item[1][0])]))
+        self.same("/sitemap_index.xml", render([(loc, result[1]) for loc, result in sorted(index.items(), key=lambda item: item[1][0])]))
         self.began = self.now()
 
 

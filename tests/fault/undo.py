@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A bad replace of 300,000 entries and its undo: tests/fault/run undo [--entries N] [--rounds N] [--seed S].
+"""The undo of a bad replace of 300,000 entries: tests/fault/run undo [--entries N] [--rounds N] [--seed S].
 
 71,000 entries in 300,000 are removed and the others rewritten. One undo brings back the bytes and the tags of every
 page, which is timed against the replace; then the same is killed (kill -9) at random instants of the undo: after each

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""Who may call the API, from where, and what of it shows: the rows of docs/security.md's table that no other file tests."""
+"""Access to the API, by whom and from where, and what it reveals: the rows of the table in docs/security.md that no
+other file tests."""
 
 import hashlib
 import json
@@ -71,7 +72,7 @@ def test_guesses_are_bounded_and_reported_once(server):
     assert reply.status == 429 and 1 <= int(reply["Retry-After"]) <= 60
     assert server.api("GET", "/v1/sites").status == 200
     assert server.register(ORIGIN + "/a.xml").status == 201
-    assert server.told("sitemap-put") and len(server.told("auth-failed", 2)) == 2
+    assert server.wait_for_log("sitemap-put") and len(server.wait_for_log("auth-failed", 2)) == 2
     assert wrong not in server.log()
 
 
@@ -97,11 +98,11 @@ def test_each_write_is_reported_with_the_name_of_its_token(server):
     ]
     assert [reply.status for reply in (site, index)] == [201, 201]
     assert [reply.status for reply in writes] == [200, 200, 204, 200, 200, 200], writes
-    told = lambda: [line for line in server.log().splitlines() if "deploy-job" in line]
+    result = lambda: [line for line in server.log().splitlines() if "deploy-job" in line]
     events = ["sitemap-put", "site-add", "index-add", "sitemaps-put", "index-replace", "sitemap-remove", "site-update", "index-remove", "site-remove"]
-    eventually(lambda: len(told()) == len(events), "each is reported")
-    by = {line.split(" ", 3)[2]: line for line in told()}  # threads do not wait for each other with their lines
-    assert sorted(by) == sorted(event + ":" for event in events) and all(" info " in line for line in told()), told()
+    eventually(lambda: len(result()) == len(events), "each is reported")
+    by = {line.split(" ", 3)[2]: line for line in result()}  # threads do not wait for each other with their lines
+    assert sorted(by) == sorted(event + ":" for event in events) and all(" info " in line for line in result()), result()
     # By their URLs, since the ids mean nothing to who reads it later.
     for event, subject in (("site-update", "https://new.example"), ("index-remove", ORIGIN + "/x/index.xml"), ("site-remove", "https://new.example")):
         assert f" {event}: {subject} by token deploy-job: " in by[event + ":"]
@@ -109,7 +110,7 @@ def test_each_write_is_reported_with_the_name_of_its_token(server):
     assert call("POST", "/v1/sitemaps", {"loc": "nonsense"}).status == 422 and call("GET", "/v1/sitemaps").status == 200
     assert call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/last.xml"}).status == 201
     eventually(lambda: "last.xml" in server.log(), "the next write is reported")
-    assert len(told()) == len(events) + 1
+    assert len(result()) == len(events) + 1
 
 
 def test_a_token_of_one_site_writes_as_no_other_token(start):

@@ -135,7 +135,7 @@ def test_a_reload_closes_what_is_kept(start, inner):
     conf = server.folder / "sitemapd.conf"
     conf.write_text(conf.read_text().replace(f"allow_address = {ADDRESS}\n", ""))
     server.process.send_signal(1)
-    server.told("reloaded")
+    server.wait_for_log("reloaded")
     eventually(lambda: is_refused(server.api("POST", "/v1/sources/mirror/scan")), "it is refused")
     assert len(inner.asked()) <= asked + 1, "a scan may have been asked for before the reload was taken"
 

@@ -51,12 +51,12 @@ def test_a_token_of_one_site_learns_nothing_of_what_there_is(start, tmp_path, op
     def answer(method, target, body):
         reply = server.api(method, target, body, token=token)
         assert reply.status in (403, 404, 422), reply
-        told = reply.json()
-        for line in told.get("rejected", []):
+        result = reply.json()
+        for line in result.get("rejected", []):
             assert line.pop("loc") in str(body), "a list's line is reported with its content, and nothing else"
         named = (target.split("?", 1)[-1], str(body), ORIGIN, "https://none.example.org")
-        assert not any(name in str(told) for name in named if name), "it is not said again"
-        return reply.status, told
+        assert not any(name in str(result) for name in named if name), "it is not said again"
+        return reply.status, result
 
     def call(target, **query):
         return target + "?" + "&".join(f"{key}={q(str(value))}" for key, value in query.items())
@@ -122,7 +122,7 @@ def test_a_token_of_one_site_learns_nothing_of_what_there_is(start, tmp_path, op
     for names, calls in tables:
         for method, target, body in calls:
             answers = {str(name): answer(method, target(name), body(name) if body else None) for name in names}
-            assert len({str(told) for told in answers.values()}) == 1, (method, target(names[0]), answers)
+            assert len({str(result) for result in answers.values()}) == 1, (method, target(names[0]), answers)
     assert server.get(XML).body.count(b"<loc>") == 1
 
 
@@ -145,14 +145,14 @@ def test_a_token_of_one_site_stays_there(start):
     eventually(lambda: call(own).status == 401, "a revoked token is refused")
 
 
-def test_a_first_token_is_made_where_there_is_none(start, tmp_path):
+def test_a_first_token_is_created(start, tmp_path):
     server = start(token=None)
     path = server.database + ".token"
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     with open(path, encoding="ascii") as file:
         token = file.read().strip()
     assert re.fullmatch(r"smd_[A-Za-z0-9_-]{43}", token)
-    assert server.told(path) and token not in server.log()
+    assert server.wait_for_log(path) and token not in server.log()
     assert server.api("GET", "/v1/sitemaps", token=token).status == 200
     server.restart()
     assert server.api("GET", "/v1/sitemaps", token=token).status == 200
@@ -266,12 +266,12 @@ def test_a_lastmod_that_is_set_back(server):
     assert server.register(other, lastmod="2026-06-30T00:00:00Z").status == 201
     lines = [{"loc": loc, "lastmod": "2001-01-01T00:00:00Z"}, {"loc": other, "lastmod": "2026-07-01T00:00:00Z"},
              {"loc": f"{ORIGIN}/page.html"}, {"loc": f"{ORIGIN}/s.xml?a=1&amp;b=2", "lastmod": "2001-01-01T00:00:00Z"}]
-    told = server.api("POST", "/v1/sitemaps", lines).json()
-    assert [(w["line"], w["codes"]) for w in told["warnings"]] == [(1, ["lastmod-set-back"]), (3, ["loc-no-sitemap"]), (4, ["loc-amp-escaped"])], told
-    assert (told["created"], told["updated"], told["warnings_total"]) == (2, 2, 3)
+    result = server.api("POST", "/v1/sitemaps", lines).json()
+    assert [(w["line"], w["codes"]) for w in result["warnings"]] == [(1, ["lastmod-set-back"]), (3, ["loc-no-sitemap"]), (4, ["loc-amp-escaped"])], result
+    assert (result["created"], result["updated"], result["warnings_total"]) == (2, 2, 3)
     lines[1]["lastmod"] = "1999-01-01T00:00:00Z"
-    told = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}", lines[:2] + lines[3:] + [{"loc": f"{ORIGIN}/{n}.xml"} for n in range(2)] + lines[2:3]).json()
-    assert [(w["line"], w["loc"], w["codes"]) for w in told["warnings"]][0] == (2, other, ["lastmod-set-back"]), told
+    result = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}", lines[:2] + lines[3:] + [{"loc": f"{ORIGIN}/{n}.xml"} for n in range(2)] + lines[2:3]).json()
+    assert [(w["line"], w["loc"], w["codes"]) for w in result["warnings"]][0] == (2, other, ["lastmod-set-back"]), result
     listed = {e["loc"]: e["warnings"] for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]}
     assert listed[f"{ORIGIN}/page.html"] == ["loc-no-sitemap"] and listed[other] == []
 
@@ -319,13 +319,13 @@ def search(server, query, **how):
     for _ in range(100):
         reply = server.api("GET", f"/v1/sitemaps?{query}{after}", **how)
         assert reply.status == 200, reply
-        told = reply.json()
-        assert set(told) == {"sitemaps", "next", "looked_at"}
-        found += [entry["loc"] for entry in told["sitemaps"]]
-        looked.append(told["looked_at"])
-        if told["next"] is None:
+        result = reply.json()
+        assert set(result) == {"sitemaps", "next", "looked_at"}
+        found += [entry["loc"] for entry in result["sitemaps"]]
+        looked.append(result["looked_at"])
+        if result["next"] is None:
             return found, looked
-        after = "&after=" + told["next"]
+        after = "&after=" + result["next"]
     raise AssertionError("it does not end")
 
 
@@ -395,7 +395,7 @@ def test_a_member_that_is_too_long_is_named(server):
         ("index=/sitemap_index.xml&warned=1&after=AWwAAAAAAAAAAWg", "malformed-cursor", "after"),
     ],
 )
-def test_searches_that_are_none(server, query, code, field):
+def test_invalid_searches(server, query, code, field):
     problem = server.api("GET", "/v1/sitemaps?" + query)
     assert (problem.status, problem.json()["code"], problem.json()["field"]) == (400, code, field), problem
 
@@ -484,7 +484,7 @@ def test_refused_registrations(shared, body, kind, status, code, field):
     assert shared.get(XML).status == 404, "nothing was taken"
 
 
-def test_no_library_speaks(shared):
+def test_errors_have_no_text_of_a_library(shared):
     body = b'{"origin": "https://shop.example.com", "robots": "a\\u0000b"}'
     found = problem(shared.api("POST", "/v1/sites", body=body, content_type=OBJECT), 400, "malformed-json")
     assert "\\u0000 is not allowed in a text" in found["detail"] and "JSON_" not in found["detail"], found

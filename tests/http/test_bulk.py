@@ -93,7 +93,7 @@ def test_forms(server, body, kind, encoding):
     assert page(server) == NAMES[:count]
 
 
-def test_forms_that_are_none(server):
+def test_invalid_forms(server):
     rows = AS_NDJSON
     for body, kind, headers, status in (
         (rows, "application/json", (), 400),

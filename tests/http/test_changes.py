@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""GET /v1/changes: what a CDN purge needs. Told once it is published, held until there is something,
-for thousands at once, and in terms that outlive a restart."""
+"""GET /v1/changes, for purges of a CDN: changes are reported once they are published; long polls wait for them, by the
+thousand; cursors outlive a restart."""
 
 import json
 import os
@@ -37,14 +37,14 @@ def by_url(answer):
 
 def serve_all(server, answer, host="www.example.com"):
     """Each page that is reported has, on the public listener, the state that was reported."""
-    for url, told in by_url(answer).items():
+    for url, result in by_url(answer).items():
         path = url.split("/", 3)[3]
         reply = server.get("/" + path, GZIP, host=host)
-        if told["removed"]:
-            assert reply.status == 404 and told["etag"] is None, (told, reply)
+        if result["removed"]:
+            assert reply.status == 404 and result["etag"] is None, (result, reply)
         else:
-            assert reply.status == 200, (told, reply)
-            assert told["etag"] in (None, reply["ETag"]), (told, reply)
+            assert reply.status == 200, (result, reply)
+            assert result["etag"] in (None, reply["ETag"]), (result, reply)
 
 
 def poll(server, since, wait=60, auth=AUTH):
@@ -107,7 +107,7 @@ def test_a_change_names_its_page_only(server):
     assert server.register(f"{ORIGIN}/p/{PAGE_ENTRIES}.xml", lastmod="2026-01-31").status == 200
     answer = changes(server, at)
     assert set(by_url(answer)) == {page(2), page(2) + ".gz"}
-    # Emptied: told as removed, with robots.txt, which does not name it any more.
+    # Emptied: reported as removed, together with robots.txt, which does not name it any more.
     assert server.api("DELETE", f"/v1/sitemaps?loc={q(f'{ORIGIN}/p/{PAGE_ENTRIES}.xml')}").status == 204
     gone = changes(server, answer["next"])
     assert {u: p["removed"] for u, p in by_url(gone).items()} == {page(2): True, page(2) + ".gz": True, f"{ORIGIN}/robots.txt": False}
@@ -300,8 +300,8 @@ def test_the_same_file_is_the_same_epoch(server, how):
     if how == "written meanwhile":
         assert server.cli("add", f"{ORIGIN}/b.xml").code == 0
     server.start()
-    told = by_url(changes(server, at))
-    assert (INDEX in told) == (how == "written meanwhile"), told
+    result = by_url(changes(server, at))
+    assert (INDEX in result) == (how == "written meanwhile"), result
 
 
 def test_a_stop_ends_polls_at_once(server):
@@ -342,7 +342,7 @@ def test_what_is_reported_is_what_is_served(server):
     """A copy fetched upon the news must not be the old one, or the purge was for nothing."""
     assert server.bulk([f"{ORIGIN}/{i}.xml" for i in range(2000)]).status == 200
     assert server.get(XML, GZIP).status == 200
-    begun, stop, told = threading.Barrier(4, timeout=seconds(60)), threading.Event(), []
+    begun, stop, result = threading.Barrier(4, timeout=seconds(60)), threading.Event(), []
 
     def follow():
         since, last = changes(server)["next"], False
@@ -355,7 +355,7 @@ def test_what_is_reported_is_what_is_served(server):
                 page = by_url(answer)[INDEX]
                 xml = server.get(XML, GZIP)
                 newest = int(re.findall(r"/n/(\d+)\.xml", locs(xml.xml())[-1])[0])
-                told.append((page["revision"], newest))
+                result.append((page["revision"], newest))
 
     threads = [threading.Thread(target=follow, daemon=True) for _ in range(3)]
     for thread in threads:
@@ -368,8 +368,8 @@ def test_what_is_reported_is_what_is_served(server):
     stop.set()
     for thread in threads:
         thread.join()
-    assert told
-    for revision, newest in told:
+    assert result
+    for revision, newest in result:
         assert newest >= revisions.get(revision, 0), "fetched after the news, it holds what the news was of"
 
 

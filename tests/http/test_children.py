@@ -277,7 +277,7 @@ def test_the_store_keeps_to_its_bound(world):
     world.list(*paths)
     world.fetch = f"store_bytes = {len(body) * 10}\n"
     server = world.serve()
-    eventually(lambda: server.told("child-store-full"), "it is reported")
+    eventually(lambda: server.wait_for_log("child-store-full"), "it is reported")
     eventually(lambda: 0 < world.bytes_stored() <= len(body) * 10, "it keeps to it")
     assert "child-store-full" in world.reasons()
     assert {world.get(path).status for path in paths} == {200}, "what has no copy is fetched while the origin is there"
@@ -292,7 +292,7 @@ def test_a_full_store_does_not_fetch_again_what_it_removed(world):
     world.list(*paths)
     world.fetch = f"store_bytes = {len(body) * 10}\n"
     server = world.serve()
-    eventually(lambda: server.told("child-store-full"), "it is full")
+    eventually(lambda: server.wait_for_log("child-store-full"), "it is full")
     for path in paths:
         eventually(lambda path=path: world.poll(path) == "good", "each was read")
     eventually(lambda: 0 < len(world.stored()) == server.metrics()["sitemapd_child_copies"] < 10, "it made room")
@@ -330,7 +330,7 @@ def test_copies_that_cannot_be_fetched_again_take_no_other_sites_room(start):
             eventually(lambda path=path: poll(bases[0] + path) == "gone", "it cannot be fetched again")
         small.answers["/a.xml"] = answer(503, Retry_After=3600)
         server.reload(config(f"store_bytes = {len(body) * 6}\n"))
-        eventually(lambda: server.told("child-store-full"), "the store is full")
+        eventually(lambda: server.wait_for_log("child-store-full"), "the store is full")
         eventually(lambda: server.metrics()["sitemapd_child_bytes"] <= len(body) * 6, "it keeps to its bound")
         assert ask(server.public, "GET", "/a.xml", host=bases[1].removeprefix("http://")).status == 200, "the other site's copy is there"
         assert 3 < len(files()) < 7
@@ -397,12 +397,12 @@ def test_a_store_that_cannot_be_written_costs_only_the_copies(world):
     folder.write_text("in the way")
     server.start()
     assert world.get("/a.xml").status == 503
-    eventually(lambda: server.told("child-store-failed"), "it is reported")
+    eventually(lambda: server.wait_for_log("child-store-failed"), "it is reported")
     assert "child-store-failed" in world.reasons() and server.metrics()["sitemapd_child_store_failing"] == 1
     assert world.poll("/a.xml") == "good" and "/a.xml" in world.index()
     folder.unlink()
     eventually(lambda: world.get("/a.xml").status == 200, "it is made once it can be")
-    assert server.told("child-store-recovered") and world.reasons() == set() and server.metrics()["sitemapd_child_store_failing"] == 0
+    assert server.wait_for_log("child-store-recovered") and world.reasons() == set() and server.metrics()["sitemapd_child_store_failing"] == 0
 
 
 def test_the_folder_of_copies_may_be_deleted_at_any_time(world):

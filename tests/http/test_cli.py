@@ -47,7 +47,7 @@ def rows(command):
 
 
 def refused(command, code=1, words=""):
-    """Exit 1 (could not) or 2 (wrong usage), told in one line."""
+    """Exit 1 (could not) or 2 (wrong usage), reported in one line."""
     assert command.code == code, command
     assert re.fullmatch(r"sitemapd: [^\n]+\n", command.err), command
     assert words in command.err, command
@@ -102,7 +102,7 @@ def test_wrong_usage(args, tmp_path):
     ],
     ids=lambda a: " ".join(a) if isinstance(a, list) else "",
 )
-def test_what_was_meant(database, args, meant):
+def test_suggestions_for_a_mistyped_word(database, args, meant):
     done(sitemapd("token", "add", "deploy", database=database))
     refused(sitemapd(*args, database=database), 1, f"did you mean {meant}?")
 
@@ -189,7 +189,7 @@ def test_add_list_remove(database):
     ],
     ids=lambda a: " ".join(a) if isinstance(a, list) else "",
 )
-def test_could_not(database, args, words):
+def test_failures_exit_1(database, args, words):
     refused(sitemapd(*args, database=database), 1, words)
 
 
@@ -247,8 +247,8 @@ def test_import_is_all_or_nothing(database, tmp_path):
     path.write_text(f"{ORIGIN}/a.xml\nnonsense\n{ORIGIN}/b.xml\nhttps://other.example/c.xml\n")
     command = sitemapd("import", "--index", INDEX, path, database=database)
     assert command.code == 1 and command.err.rstrip("\n").split("\n")[-1].startswith("sitemapd: "), command
-    told = command.out + command.err
-    assert re.search(r"\b2\b.*loc-relative", told) and re.search(r"\b4\b.*outside-site", told), command
+    result = command.out + command.err
+    assert re.search(r"\b2\b.*loc-relative", result) and re.search(r"\b4\b.*outside-site", result), command
     assert sitemapd("list", database=database).out == ""
     dry = sitemapd("import", "--index", INDEX, "--skip-invalid", "--dry-run", path, database=database)
     assert dry.code == 0 and sitemapd("list", database=database).out == "", dry
@@ -265,13 +265,13 @@ def test_import_remarks(database, tmp_path):
     path.write_text(row("/b.xml") + row("/a.xml", "2016-06-30T00:00:00Z") + row("/robots.txt") + row("/x/") + row("/s.xml?a=1&amp;b=2"))
     command = sitemapd("import", "--index", INDEX, path, database=database)
     assert command.code == 0 and "3 created, 1 updated" in command.out, command
-    for told in ("(lastmod-set-back): 1 in all, first in line 2", "(loc-no-sitemap): 2 in all, first in line 3",
+    for result in ("(lastmod-set-back): 1 in all, first in line 2", "(loc-no-sitemap): 2 in all, first in line 3",
                  "(loc-amp-escaped): 1 in all, first in line 5"):
-        assert told in command.err, command
-    for words, told in ((("/page.html",), "loc-no-sitemap"), (("/b.xml", "--lastmod", "2026-01-01T00:00:00Z"), None),
+        assert result in command.err, command
+    for words, result in ((("/page.html",), "loc-no-sitemap"), (("/b.xml", "--lastmod", "2026-01-01T00:00:00Z"), None),
                         (("/b.xml", "--lastmod", "2006-01-01T00:00:00Z"), "lastmod-set-back")):
         command = sitemapd("add", ORIGIN + words[0], *words[1:], database=database)
-        assert command.code == 0 and (told in command.err if told else "warning" not in command.err), command
+        assert command.code == 0 and (result in command.err if result else "warning" not in command.err), command
 
 
 def test_import_replace_and_its_guard(database, tmp_path):
@@ -303,9 +303,9 @@ def test_import_replace_spares_what_others_registered(server, tmp_path):
     before = of()
     replace = ("import", "--index", INDEX, "--replace")
     for dry in (("--dry-run",), ()):
-        told = done(server.cli(*replace, *dry, path))
-        assert "1 created, 0 updated, 2 unchanged, 1 removed" in told.out, told
-        assert "3 entries of other sources were left as they are; `--source '*'` replaces them too" in told.err
+        result = done(server.cli(*replace, *dry, path))
+        assert "1 created, 0 updated, 2 unchanged, 1 removed" in result.out, result
+        assert "3 entries of other sources were left as they are; `--source '*'` replaces them too" in result.err
         assert not dry or of() == before
     assert of() == {"a.xml": "cli", "d.xml": "cli", "c.xml": "build", "api.xml": before["api.xml"], "listed.xml": before["api.xml"]}
     # Another source's list is that source's: what the command line made stays.
@@ -313,10 +313,10 @@ def test_import_replace_spares_what_others_registered(server, tmp_path):
     done(server.cli(*replace, "--source", "build", path))
     assert set(of()) == {"a.xml", "d.xml", "e.xml", "api.xml", "listed.xml"}
     # Anybody's, when it is said, and with the shrink guard's consent.
-    told = refused(server.cli(*replace, "--source", "*", path))
-    assert "would remove 4 entries and leave 1" in told.err and "--max-removed 4 allows it" in told.err
-    told = done(server.cli(*replace, "--source", "*", "--max-removed", "4", path))
-    assert "1 unchanged, 4 removed" in told.out and told.err == "" and of() == {"e.xml": "build"}
+    result = refused(server.cli(*replace, "--source", "*", path))
+    assert "would remove 4 entries and leave 1" in result.err and "--max-removed 4 allows it" in result.err
+    result = done(server.cli(*replace, "--source", "*", "--max-removed", "4", path))
+    assert "1 unchanged, 4 removed" in result.out and result.err == "" and of() == {"e.xml": "build"}
     refused(server.cli("import", "--source", "*", path), 2, "'*' can only be used with --replace")
 
 
@@ -370,17 +370,17 @@ def site_of(database):
 
 def test_site_update_adds_takes_away_and_shows_what_was(database):
     update = lambda *args: sitemapd("site", "update", ORIGIN, *args, database=database)
-    told = done(update("--add-host-alias", "Example.com", "--add-host-alias", "b.example"))
-    assert told.out == f"{ORIGIN}: updated\n  host aliases: b.example, example.com (before: none)\n"
-    told = done(update("--add-host-alias", "c.example", "--remove-host-alias", "EXAMPLE.com", "--add-cross-host", "cdn.example.net"))
-    assert "  host aliases: b.example, c.example (before: b.example, example.com)\n" in told.out
-    assert "  cross hosts: cdn.example.net (before: none)\n" in told.out
+    result = done(update("--add-host-alias", "Example.com", "--add-host-alias", "b.example"))
+    assert result.out == f"{ORIGIN}: updated\n  host aliases: b.example, example.com (before: none)\n"
+    result = done(update("--add-host-alias", "c.example", "--remove-host-alias", "EXAMPLE.com", "--add-cross-host", "cdn.example.net"))
+    assert "  host aliases: b.example, c.example (before: b.example, example.com)\n" in result.out
+    assert "  cross hosts: cdn.example.net (before: none)\n" in result.out
     assert site_of(database)["host_aliases"] == ["b.example", "c.example"]
     assert done(update("--add-host-alias", "c.example")).out.startswith(f"{ORIGIN}: unchanged\n")
     # The whole list is still said as before, and what is lost by that shows.
-    told = done(update("--host-alias", "d.example", "--max-indexes", "400"))
-    assert "  host aliases: d.example (before: b.example, c.example)\n" in told.out
-    assert "  index files at most: 400 (before: 500)\n" in told.out and "cross" not in told.out
+    result = done(update("--host-alias", "d.example", "--max-indexes", "400"))
+    assert "  host aliases: d.example (before: b.example, c.example)\n" in result.out
+    assert "  index files at most: 400 (before: 500)\n" in result.out and "cross" not in result.out
     refused(update("--remove-cross-host", "other.example.net"), words="the site has no cross host other.example.net")
     refused(update("--remove-host-alias", "a b"), words="host-malformed")
     for option in ("--host-alias", "--add-host-alias", "--cross-host", "--add-cross-host"):
@@ -427,8 +427,8 @@ def test_check_config(tmp_path):
     )
     command = sitemapd("check-config", "--config", path)
     assert command.code == 1
-    told = re.findall(rf"^{re.escape(str(path))}:(\d+): .+$", command.out + command.err, re.M)
-    assert {"2", "3", "9", "10", "12"} <= set(told) and {"5", "6"} & set(told), command
+    result = re.findall(rf"^{re.escape(str(path))}:(\d+): .+$", command.out + command.err, re.M)
+    assert {"2", "3", "9", "10", "12"} <= set(result) and {"5", "6"} & set(result), command
     none = tmp_path / "none.conf"
     command = sitemapd("check-config", "--config", none)
     assert command.code == 1 and command.err.startswith(f"{none}: ") and command.err.count("\n") == 1
@@ -495,8 +495,8 @@ def test_serve_needs_no_file(tmp_path):
 def test_a_date_that_is_dropped(database):
     """The stored date stays; what is lacking in it is not said of the one that was given."""
     for date, words in (("2026-01-31", "lastmod-date-only"), ("2999-01-01", "lastmod-in-future")):
-        told = sitemapd("add", ORIGIN + "/a.xml", "--lastmod", date, database=database)
-        assert told.code == 0 and told.err.count("warning") == 1 and f"({words})" in told.err, told
+        result = sitemapd("add", ORIGIN + "/a.xml", "--lastmod", date, database=database)
+        assert result.code == 0 and result.err.count("warning") == 1 and f"({words})" in result.err, result
 
 
 def test_an_import_of_which_everything_is_refused(database, tmp_path):
@@ -504,32 +504,32 @@ def test_an_import_of_which_everything_is_refused(database, tmp_path):
     (tmp_path / "some").write_text(f"/a.xml\n{ORIGIN}/b.xml\n")
     (tmp_path / "none").write_text("")
     for name, code in (("bad", 1), ("some", 0), ("none", 0)):
-        told = sitemapd("import", "--skip-invalid", tmp_path / name, database=database)
-        assert told.code == code and ("every entry was rejected; nothing was applied" in told.err) == (code == 1), told
+        result = sitemapd("import", "--skip-invalid", tmp_path / name, database=database)
+        assert result.code == code and ("every entry was rejected; nothing was applied" in result.err) == (code == 1), result
 
 
 def test_an_empty_lastmod_is_reported(database, tmp_path):
     (tmp_path / "index.xml").write_text('<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
                                         f"<sitemap><loc>{ORIGIN}/a.xml</loc><lastmod/></sitemap></sitemapindex>")
-    told = sitemapd("import", tmp_path / "index.xml", database=database)
-    assert told.code == 0 and "(lastmod-invalid): 1 in all, first in line 1" in told.err, told
+    result = sitemapd("import", tmp_path / "index.xml", database=database)
+    assert result.code == 0 and "(lastmod-invalid): 1 in all, first in line 1" in result.err, result
 
 
 def test_pages_of_an_index_are_an_array(database):
     """As the API has them, but for what only a server has."""
     done(sitemapd("add", ORIGIN + "/a.xml", database=database))
-    told = json.loads(sitemapd("index", "list", "--json", database=database).out)
-    page = told["pages"][0]
-    assert len(told["pages"]) == 1 and (page["number"], page["url"], page["entries"]) == (1, INDEX, 1), told
-    assert (page["bytes"], page["changed_at"]) == (told["bytes"], told["changed_at"]), told
+    result = json.loads(sitemapd("index", "list", "--json", database=database).out)
+    page = result["pages"][0]
+    assert len(result["pages"]) == 1 and (page["number"], page["url"], page["entries"]) == (1, INDEX, 1), result
+    assert (page["bytes"], page["changed_at"]) == (result["bytes"], result["changed_at"]), result
 
 
 @pytest.mark.parametrize("token", ["x", "smd_" + "e" * 27])
 def test_a_token_that_can_be_guessed(tmp_path, token):
     """It would administer all sites."""
     for command in ("serve", "check-config"):
-        told = sitemapd(command, database=str(tmp_path / "c.db") if command == "serve" else None, env={"SITEMAPD_TOKEN": token})
-        assert told.code == 1 and "SITEMAPD_TOKEN: must have at least 32 characters" in told.err and token not in told.err.replace("SITEMAPD_TOKEN: must have at least 32 characters; `openssl rand -hex 32` creates one", ""), told
+        result = sitemapd(command, database=str(tmp_path / "c.db") if command == "serve" else None, env={"SITEMAPD_TOKEN": token})
+        assert result.code == 1 and "SITEMAPD_TOKEN: must have at least 32 characters" in result.err and token not in result.err.replace("SITEMAPD_TOKEN: must have at least 32 characters; `openssl rand -hex 32` creates one", ""), result
     assert not (tmp_path / "c.db").exists()
 
 
@@ -612,7 +612,7 @@ def test_progress_only_on_a_terminal(database, tmp_path):
     assert "\r" not in command.out + command.err and "\x1b" not in command.out + command.err
 
 
-@pytest.mark.parametrize("words, code, told", [
+@pytest.mark.parametrize("words, code, result", [
     (("add", f"{ORIGIN}/a.xml", "--digest", ""), 1, "digest"),
     (("add", f"{ORIGIN}/a.xml", "--digest", "x" * 5000), 1, "digest"),
     (("add", f"{ORIGIN}/a.xml", "--source", "no name"), 2, "--source"),
@@ -626,9 +626,9 @@ def test_progress_only_on_a_terminal(database, tmp_path):
     (("token", "revoke", "nobody"), 1, "token not found in this catalogue"),
     (("import", "/"), 1, "cannot be read"),
 ])
-def test_what_is_refused_says_why(database, words, code, told):
+def test_what_is_refused_says_why(database, words, code, result):
     refused = sitemapd(*words, database=database)
-    assert refused.code == code and told in refused.err, refused
+    assert refused.code == code and result in refused.err, refused
     assert sitemapd("list", database=database).out == ""
 
 
@@ -662,17 +662,17 @@ def test_an_import_says_what_would_help(database, tmp_path):
 def test_an_import_of_much_that_is_wrong_is_summed_up(database):
     """Each kind with a few examples, the last one too, and what would help against it."""
     wrong = [f"{ORIGIN}/a {n}.xml" for n in range(70)] + [f"https://other.example/{n}.xml" for n in range(31)]
-    told = sitemapd("import", "-", database=database, input="\n".join(wrong + [f"{ORIGIN}/good.xml"])).err.splitlines()
+    result = sitemapd("import", "-", database=database, input="\n".join(wrong + [f"{ORIGIN}/good.xml"])).err.splitlines()
     place = "sitemapd: standard input:"
-    assert [line.split(": ")[1] for line in told[:5]] == [f"standard input:{n}" for n in range(1, 6)]
-    assert all(line.endswith("(loc-space)") for line in told[:5]) and told[5] == f"{place} and 65 more with loc-space", told
-    assert [line.split(": ")[1] for line in told[6:11]] == [f"standard input:{n}" for n in range(71, 76)]
-    assert all(line.endswith("(site-unknown)") for line in told[6:11]) and told[11] == f"{place} and 26 more with site-unknown", told
-    assert "sitemapd site add https://other.example" in told[12], told
-    assert told[13:] == [f"{place} 101 of 102 entries rejected, nothing was applied; --skip-invalid applies the good ones"], told
+    assert [line.split(": ")[1] for line in result[:5]] == [f"standard input:{n}" for n in range(1, 6)]
+    assert all(line.endswith("(loc-space)") for line in result[:5]) and result[5] == f"{place} and 65 more with loc-space", result
+    assert [line.split(": ")[1] for line in result[6:11]] == [f"standard input:{n}" for n in range(71, 76)]
+    assert all(line.endswith("(site-unknown)") for line in result[6:11]) and result[11] == f"{place} and 26 more with site-unknown", result
+    assert "sitemapd site add https://other.example" in result[12], result
+    assert result[13:] == [f"{place} 101 of 102 entries rejected, nothing was applied; --skip-invalid applies the good ones"], result
     # As many as are listed are listed, each with what to repair.
-    told = sitemapd("import", "-", database=database, input="\n".join(wrong[:100])).err
-    assert all(f"standard input:{n}: " in told for n in range(1, 101)) and "more with" not in told, told
+    result = sitemapd("import", "-", database=database, input="\n".join(wrong[:100])).err
+    assert all(f"standard input:{n}: " in result for n in range(1, 101)) and "more with" not in result, result
 
 
 def test_a_scan_names_the_folder_once(database):
@@ -692,9 +692,9 @@ def test_serve_reports_every_mistake(database, tmp_path):
 
 def test_limits_of_an_import_name_the_setting(database, tmp_path):
     lines = "".join(f"{ORIGIN}/{n}.xml\n" for n in range(60))
-    for setting, value, told in (("MAX_BULK_ENTRIES", "20", "max_bulk_entries"), ("MAX_BULK", "1K", "larger than max_bulk")):
+    for setting, value, result in (("MAX_BULK_ENTRIES", "20", "max_bulk_entries"), ("MAX_BULK", "1K", "larger than max_bulk")):
         refused = sitemapd("import", "-", database=database, input=lines, env={f"SITEMAPD_LIMITS_{setting}": value})
-        assert refused.code == 1 and told in refused.err, refused
+        assert refused.code == 1 and result in refused.err, refused
     assert sitemapd("list", database=database).out == ""
 
 
@@ -742,5 +742,5 @@ def test_what_is_empty_is_reported_as_empty(database):
 
 
 def test_an_alias_that_says_nothing_is_remarked(database):
-    told = done(sitemapd("site", "update", ORIGIN, "--add-host-alias", HOST, database=database))
-    assert told.err == f"sitemapd: {HOST}: is the site's own host; as an alias it has no effect\n"
+    result = done(sitemapd("site", "update", ORIGIN, "--add-host-alias", HOST, database=database))
+    assert result.err == f"sitemapd: {HOST}: is the site's own host; as an alias it has no effect\n"

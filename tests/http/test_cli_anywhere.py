@@ -285,15 +285,15 @@ def test_backup_of_a_file_to_stdout(file):
 def test_the_history_says_who(file):
     assert file.run(f"add {ORIGIN}/a.xml --source job").code == 0
     with sqlite3.connect(file.name) as catalogue:
-        told = catalogue.execute("SELECT via, who FROM history ORDER BY revision DESC LIMIT 1").fetchone()
-    assert told == ("cli", pwd.getpwuid(os.getuid()).pw_name)
+        result = catalogue.execute("SELECT via, who FROM history ORDER BY revision DESC LIMIT 1").fetchone()
+    assert result == ("cli", pwd.getpwuid(os.getuid()).pw_name)
 
 
 def test_a_kind_of_change_that_there_is_not(file, served):
     for place in (file, served):
-        for typed, told in (("replce", "did you mean replace?"), ("undone", "did you mean undo?"), ("nonsense", "use list")):
+        for typed, result in (("replce", "did you mean replace?"), ("undone", "did you mean undo?"), ("nonsense", "use list")):
             command = place.run(f"history --kind {typed}")
-            assert (command.code, command.out) == (2, "") and told in command.err, command
+            assert (command.code, command.out) == (2, "") and result in command.err, command
         assert place.run("history --kind replace").code == 0
 
 
@@ -391,7 +391,7 @@ def test_who_leaves_while_an_export_is_made_ends_it(served):
     assert written() - before < 3 * whole, "four that nobody reads were made"
 
 
-def test_what_needs_the_machine(served):
+def test_commands_that_work_only_on_the_servers_machine(served):
     """It says so, and touches no file of this machine."""
     for line in ("check", "check-config", "restore x.db", "serve", "token add me", f"scan {served.folder} --url {ORIGIN}/", "crawlers import x.log"):
         command = served.run(line)
@@ -415,18 +415,18 @@ def test_the_token(served, tmp_path):
     token = tmp_path / "token"
     token.write_text(TOKEN + "\n")
     served.env["SITEMAPD_TOKEN"] = ""
-    told = served.run("list")
-    assert told.code == 1 and "the token is missing" in told.err
+    result = served.run("list")
+    assert result.code == 1 and "the token is missing" in result.err
     assert served.run(f"site list --token-file {token}").code == 0
     token.write_text("smd_" + "X" * 43)
-    told = served.run(f"list --token-file {token}")
-    assert told.code == 1 and "(unauthorized)" in told.err, told
-    assert TOKEN not in told.err and "XXX" not in told.err
+    result = served.run(f"list --token-file {token}")
+    assert result.code == 1 and "(unauthorized)" in result.err, result
+    assert TOKEN not in result.err and "XXX" not in result.err
     token.write_text("a\r\nHost: elsewhere")
     assert served.run(f"list --token-file {token}").code == 1
     for file, why in ((tmp_path / "none", "No such file or directory"), (tmp_path, "Is a directory")):
-        told = served.run(f"list --token-file {file}")
-        assert told.code == 1 and told.err == f"sitemapd: {file}: cannot be read: {why}\n", told
+        result = served.run(f"list --token-file {file}")
+        assert result.code == 1 and result.err == f"sitemapd: {file}: cannot be read: {why}\n", result
     alone = sitemapd("list", "--token-file", str(token))
     assert alone.code == 2 and "can only be used with --server" in alone.err
 
@@ -439,8 +439,8 @@ def test_a_token_of_one_site(served):
     assert ORIGIN not in served.run("index list").out
     assert [json.loads(line)["loc"] for line in served.run("list --json").out.splitlines()] == [SHOP + "/a.xml"]
     for line in (f"add {ORIGIN}/a.xml", f"site add https://c.example", "backup copy.db"):
-        told = served.run(line)
-        assert told.code == 1 and "token" in told.err, (line, told)
+        result = served.run(line)
+        assert result.code == 1 and "token" in result.err, (line, result)
     assert not (served.folder / "copy.db").exists()
 
 
@@ -456,9 +456,9 @@ def test_a_token_of_a_prefix(served):
     assert re.search(rf"^ +- +1 +- +\S+ +{INDEX}$", served.run("index list").out, re.M), served.run("index list")
     assert "1 page; changed" in served.run("status").out
     for command in ("index list --json", "status --json"):
-        told = json.loads(served.run(command).out)
-        pages = told["pages"] if isinstance(told["pages"], int) else len(told["pages"])
-        assert (told["entries"], told["bytes"], pages) == (None, None, 1), told
+        result = json.loads(served.run(command).out)
+        pages = result["pages"] if isinstance(result["pages"], int) else len(result["pages"])
+        assert (result["entries"], result["bytes"], pages) == (None, None, 1), result
     (served.folder / "as.ndjson").write_text(json.dumps({"loc": f"{ORIGIN}/blog/a.xml", "source": "another"}) + "\n")
     assert served.run("import as.ndjson").code == 1  # names no other owner
 
@@ -497,18 +497,18 @@ def test_lines_outside_of_the_tokens_scope(served):
     assert refused.code == 1 and "mixed.txt:2: https://nobody.example.net/b.xml: " in refused.err, refused
 
 
-def test_who_is_not_there(file, tmp_path):
+def test_an_unreachable_server(file, tmp_path):
     for url, words_ in (
         ("http://127.0.0.1:9", "onnect"), ("http://no-such-host.invalid", "no-such-host.invalid"),
         ("127.0.0.1:8081", "must be the URL"), ("http://127.0.0.1:8081/v1", "must be the URL"),
     ):
-        told = sitemapd("list", "--server", url, env={"SITEMAPD_TOKEN": TOKEN})
-        assert told.code == 1 and words_ in told.err and told.err.count("\n") == 1, told
+        result = sitemapd("list", "--server", url, env={"SITEMAPD_TOKEN": TOKEN})
+        assert result.code == 1 and words_ in result.err and result.err.count("\n") == 1, result
     for command in ("undo 3", f"add {ORIGIN}/a.xml", f"freeze {ORIGIN}/sitemap_index.xml"):
-        told = sitemapd(*command.split(), "--server", "http://127.0.0.1:9", env={"SITEMAPD_TOKEN": TOKEN})
-        assert told.code == 1 and "http://127.0.0.1:9: " in told.err, told
-    told = file.run("list --server http://127.0.0.1:9")
-    assert told.code == 2 and "cannot be combined with --server" in told.err
+        result = sitemapd(*command.split(), "--server", "http://127.0.0.1:9", env={"SITEMAPD_TOKEN": TOKEN})
+        assert result.code == 1 and "http://127.0.0.1:9: " in result.err, result
+    result = file.run("list --server http://127.0.0.1:9")
+    assert result.code == 2 and "cannot be combined with --server" in result.err
 
 
 def test_a_scan_of_the_servers_source(start, tmp_path):
@@ -520,50 +520,50 @@ def test_a_scan_of_the_servers_source(start, tmp_path):
     (folder / "bad.xml").write_text("<urlset><url></urlset>")
     # A file that is young may be in the making, and is not checked yet.
     eventually(lambda: "problem   bad.xml" in place.run("scan maps").out, "the broken file is reported")
-    told = place.run("scan maps")
-    assert told.code == 0 and told.out.splitlines()[-1].endswith("1 file with a problem"), told
-    told = place.run("scan nothing")
-    assert told.code == 2 and "source not found on the server" in told.err, told
-    told = place.run("status")
-    assert told.code == 1 and "(source-problems)" in told.out and "1 of 2 files listed, 1 with a problem" in told.out, told
-    assert "  maps: bad.xml: line 1: " in told.out and "(malformed-xml)\n" in told.out, told
+    result = place.run("scan maps")
+    assert result.code == 0 and result.out.splitlines()[-1].endswith("1 file with a problem"), result
+    result = place.run("scan nothing")
+    assert result.code == 2 and "source not found on the server" in result.err, result
+    result = place.run("status")
+    assert result.code == 1 and "(source-problems)" in result.out and "1 of 2 files listed, 1 with a problem" in result.out, result
+    assert "  maps: bad.xml: line 1: " in result.out and "(malformed-xml)\n" in result.out, result
 
 
 def test_a_freeze_is_seen(file, served):
     for place in (file, served):
         assert place.run(f"freeze {INDEX}").code == 0
-        told = place.run("status")
-        assert told.code == 1 and ", unhealthy\n" in told.out, told
-        assert f"  {INDEX} is frozen (read-only) until it is thawed (frozen)\n" in told.out, told
+        result = place.run("status")
+        assert result.code == 1 and ", unhealthy\n" in result.out, result
+        assert f"  {INDEX} is frozen (read-only) until it is thawed (frozen)\n" in result.out, result
         assert place.run("index list").out.endswith("  (frozen)\n")
         assert place.run(f"thaw {INDEX}").code == 0 and place.run("status").code == 0
         assert place.run(f"freeze {ORIGIN}").code == 0
         assert "; frozen by a token for all sites)" in place.run("site list").out and place.run("status").code == 1
 
 
-def test_who_reads_has_had_enough(served):
+def test_a_reader_that_closes_the_pipe(served):
     """As `list | head`: it ends without a word, as on a file."""
     assert served.server.bulk([f"{ORIGIN}/{'long' * 100}/{i}.xml" for i in range(3000)]).status == 200
     for command in ("list", "export"):
         child = subprocess.Popen([BIN, command], env=environment(served.env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert child.stdout.readline() != b""
         child.stdout.close()
-        told = child.stderr.read()
-        assert (child.wait(), told) == (-signal.SIGPIPE, b""), command
+        result = child.stderr.read()
+        assert (child.wait(), result) == (-signal.SIGPIPE, b""), command
 
 
 def test_status(file, served):
     for place in (file, served):
         assert place.run("import list.txt").code == 0
-        told = place.run("status")
-        assert told.code == 0, told
-        assert place.name in told.out and "3 entries" in told.out and "1 site" in told.out, told
-        told = json.loads(place.run("status --json").out)
-        assert (told["sites"], told["indexes"], told["entries"], told["healthy"]) == (1, 1, 3, True), told
-        assert re.fullmatch(r"\d+\.\d+\.\d+", told["version"])
+        result = place.run("status")
+        assert result.code == 0, result
+        assert place.name in result.out and "3 entries" in result.out and "1 site" in result.out, result
+        result = json.loads(place.run("status --json").out)
+        assert (result["sites"], result["indexes"], result["entries"], result["healthy"]) == (1, 1, 3, True), result
+        assert re.fullmatch(r"\d+\.\d+\.\d+", result["version"])
     served.server.stop()
-    told = served.run("status")
-    assert told.code == 1 and told.out == "", told
+    result = served.run("status")
+    assert result.code == 1 and result.out == "", result
 
 
 def test_crawlers_on_both(served):
@@ -602,8 +602,8 @@ def test_crawlers_on_both(served):
         if here != shown(served, there):
             differ.append(f"=== {line}\n--- file:\n{here}--- server:\n{shown(served, there)}")
     assert not differ, "\n".join(differ)
-    told = {crawler["name"]: crawler for crawler in fetched()}
-    assert [(ok(told[name]), told[name]["current"], told[name]["stale"]) for name in ("googlebot", "bingbot")] == [(2, 0, 2), (1, 0, 1)], told
+    result = {crawler["name"]: crawler for crawler in fetched()}
+    assert [(ok(result[name]), result[name]["current"], result[name]["stale"]) for name in ("googlebot", "bingbot")] == [(2, 0, 2), (1, 0, 1)], result
     assert f'"url":"{SHOP}{XML}","fetched_at":"TIME","status":200' in answers[f"crawlers googlebot --site {SHOP} --stale --json"]
     assert INDEX not in answers[f"crawlers googlebot --site {SHOP} --stale --json"] and INDEX in answers["crawlers bingbot --stale"]
     assert re.search(r"^googlebot +TIME  TIME +0 +2 +0$", answers["crawlers"], re.M), answers["crawlers"]
@@ -614,9 +614,9 @@ def test_crawlers_on_both(served):
 # ---- the history: the same on both -------------------------------------------------------------
 
 def newest(place):
-    told = place.run("history --limit 1 --json")
-    assert told.code == 0 and told.out, told
-    return json.loads(told.out)["revision"]
+    result = place.run("history --limit 1 --json")
+    assert result.code == 0 and result.out, result
+    return json.loads(result.out)["revision"]
 
 
 def history_shown(place, command, names):
@@ -691,7 +691,7 @@ def test_a_dry_run_reports_what_would_change(file, served):
     (file.folder / "new.ndjson").write_text("".join(old[2:]).replace("02.xml", "x.xml").replace("2026-01-01", "2026-01-02", 2))
     for name in ("old.ndjson", "new.ndjson"):
         (served.folder / name).write_text((file.folder / name).read_text())
-    told = []
+    result = []
     for place in (file, served):
         assert place.run("import old.ndjson --source me").code == 0
         before = place.run(f"render {INDEX}").out
@@ -700,9 +700,9 @@ def test_a_dry_run_reports_what_would_change(file, served):
         assert place.run("import --replace --source me --max-removed 9 new.ndjson").code == 0
         undo = place.run(f"undo {newest(place)} --dry-run --max-removed 9")
         assert (dry.code, undo.code) == (0, 0), (dry, undo)
-        told.append((dry.out, undo.out.replace(str(newest(place)), "N")))
-    assert told[0] == told[1]
-    dry, undo = told[0]
+        result.append((dry.out, undo.out.replace(str(newest(place)), "N")))
+    assert result[0] == result[1]
+    dry, undo = result[0]
     assert dry == (
         f"- {ORIGIN}/00.xml  lastmod 2026-01-01T00:00:00Z\n- {ORIGIN}/01.xml  lastmod 2026-01-01T00:00:00Z\n"
         f"- {ORIGIN}/02.xml  lastmod 2026-01-01T00:00:00Z\n"
@@ -747,9 +747,9 @@ def test_history_is_read_beyond_a_page(file, served):
     for place in (file, served):
         (place.folder / "many.txt").write_text(many)
         assert place.run("import many.txt").code == 0
-        told = place.run(f"history {newest(place)} --limit 2400 --json")
-        assert told.code == 0 and told.out.count("\n") == 2401, told.err
-        assert len({json.loads(line)["loc"] for line in told.out.splitlines()[1:]}) == 2400
+        result = place.run(f"history {newest(place)} --limit 2400 --json")
+        assert result.code == 0 and result.out.count("\n") == 2401, result.err
+        assert len({json.loads(line)["loc"] for line in result.out.splitlines()[1:]}) == 2400
         cut = place.run(f"history {newest(place)} --limit 3")
         assert cut.out.count("\n") == 5 and "the first 3" in cut.err, cut
 
@@ -792,7 +792,7 @@ def first(body, line):
         ("token list", "/v1/tokens", lambda _: b"{}"),
     ],
 )
-def test_what_is_no_answer_of_the_api_is_said(start, command, path, spoil):
+def test_answers_that_are_not_the_apis_are_errors(start, command, path, spoil):
     """Never passed over as if there were nothing: an error, and an exit status that says so."""
     server = start()
     assert server.bulk([f"{ORIGIN}/{n}.xml" for n in "abc"]).status == 200
@@ -814,10 +814,10 @@ def test_json_is_the_form_of_the_api(file, served):
         ("index list", "/v1/indexes", "indexes"), ("urlset list", "/v1/urlsets", "urlsets"), ("token list", "/v1/tokens", "tokens"),
         ("history", "/v1/history", "changes"), ("crawlers", "/v1/crawlers", "crawlers"), ("source list", "/v1/sources", "sources"),
     ):
-        told = served.server.api("GET", path).json()[member]
+        result = served.server.api("GET", path).json()[member]
         printed = {place.name: [json.loads(row) for row in place.run(line + " --json").out.splitlines()] for place in (file, served)}
-        assert printed[served.name] == told, line
-        assert [list(row) for row in printed[file.name]] == [list(row) for row in told], line
+        assert printed[served.name] == result, line
+        assert [list(row) for row in printed[file.name]] == [list(row) for row in result], line
     (site,) = served.server.api("GET", "/v1/sites").json()["sites"]
     assert json.loads(served.run("site list --json").out) == served.server.api("GET", f"/v1/sites/{site['id']}").json()
 
@@ -897,7 +897,7 @@ def test_no_list_of_a_server_fills_the_memory(endless):
     assert command.code == 1 and "malformed list" in command.err and Pages.asked <= 6, (Pages.asked, command)
 
 
-def test_no_text_of_a_server_speaks_to_the_terminal(endless):
+def test_no_text_of_a_server_controls_the_terminal(endless):
     """Nor does it add lines of its own."""
     evil = "\x1b]0;x\x07\x1b[2J\r\nforged \u009b1m\u202e"
     words = ("name", "origin", "url", "path", "site", "role", "prefix", "expires", "expires_at", "created_at", "last_used_at", "upstream", "directory", "index",
@@ -908,5 +908,5 @@ def test_no_text_of_a_server_speaks_to_the_terminal(endless):
     lists = (["site", "list"], ["index", "list"], ["urlset", "list"], ["token", "list"], ["source", "list"], ["crawlers"], ["history"], ["status"],
              ["status", "--server", f"b={where}"], ["shard", "map"])
     for command in lists:
-        told = sitemapd(*command, "--server", f"a={where}" if len(command) > 2 or command[0] == "shard" else where, env={"SITEMAPD_TOKEN": "x" * 43}, database=None)
-        assert not [c for c in told.out + told.err if c != "\n" and not c.isprintable()] and "\nforged" not in told.out + told.err, (command, told)
+        result = sitemapd(*command, "--server", f"a={where}" if len(command) > 2 or command[0] == "shard" else where, env={"SITEMAPD_TOKEN": "x" * 43}, database=None)
+        assert not [c for c in result.out + result.err if c != "\n" and not c.isprintable()] and "\nforged" not in result.out + result.err, (command, result)

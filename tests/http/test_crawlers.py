@@ -135,13 +135,13 @@ def test_codings_that_are_offered(filled):
     key = 'sitemapd_crawler_fetches_total{crawler="other",status="other"}'
     eventually(lambda: filled.metrics().get(key) == 1, "the last is counted")
 
-    def told(name, labels, wanted):
+    def assert_counted(name, labels, wanted):
         of = lambda metrics: {b: metrics.get(f'{name}{{{labels},best="{b}"}}') for b in ("br", "zstd", "gzip", "identity")}
         eventually(lambda: of(filled.metrics()) == wanted, f"all are counted, not {of(filled.metrics())}")  # another thread's may come after it
 
-    told("sitemapd_http_accept_coding_total", 'listener="public"', {"br": 2, "zstd": 1, "gzip": 1, "identity": 1})
-    told("sitemapd_crawler_accept_coding_total", 'crawler="googlebot"', {"br": 2, "zstd": 0, "gzip": 1, "identity": 0})
-    told("sitemapd_crawler_accept_coding_total", 'crawler="bingbot"', {"br": 0, "zstd": 1, "gzip": 0, "identity": 0})
+    assert_counted("sitemapd_http_accept_coding_total", 'listener="public"', {"br": 2, "zstd": 1, "gzip": 1, "identity": 1})
+    assert_counted("sitemapd_crawler_accept_coding_total", 'crawler="googlebot"', {"br": 2, "zstd": 0, "gzip": 1, "identity": 0})
+    assert_counted("sitemapd_crawler_accept_coding_total", 'crawler="bingbot"', {"br": 0, "zstd": 1, "gzip": 0, "identity": 0})
 
 
 # ---- what ends late, or not at all --------------------------------------------------------------
@@ -250,7 +250,7 @@ def test_a_name_of_our_own_and_a_reload(start, tmp_path):
 
     def reload(event, count):
         server.process.send_signal(1)
-        eventually(lambda: server.told(event, count), f"{event} is reported")
+        eventually(lambda: server.wait_for_log(event, count), f"{event} is reported")
 
     ranges = tmp_path / "google.json"
     ranges.write_text("192.0.2.0/24\n<html>", encoding="utf-8")
@@ -306,24 +306,24 @@ def test_lists_are_fetched(tmp_path):
     assert refresh({"g.json": RANGES})[:3] == (1, 1, {"googlebot.json": RANGES}), "one list cannot be fetched; the other is there"
     assert refresh({"o.txt": "192.0.2.0/24\n"})[:3] == (0, 2, {"googlebot.json": RANGES, "ours.json": "192.0.2.0/24\n"})
     assert refresh({})[:2] == (0, 2), "nothing is new: no reload"
-    code, reloads, kept, told = refresh({"g.json": "<html>", "o.txt": "192.0.2.0/25\n"})
-    assert (code, reloads, kept) == (1, 3, {"googlebot.json": RANGES, "ours.json": "192.0.2.0/25\n"}) and "googlebot: " in told and "the list before stays" in told
+    code, reloads, kept, result = refresh({"g.json": "<html>", "o.txt": "192.0.2.0/25\n"})
+    assert (code, reloads, kept) == (1, 3, {"googlebot.json": RANGES, "ours.json": "192.0.2.0/25\n"}) and "googlebot: " in result and "the list before stays" in result
     # Google moved its lists, and answered 200 with a JSON text at the old address.
-    code, reloads, kept, told = refresh({"g.json": '{"Action needed": "update the location"}'})
-    assert (code, reloads, kept["googlebot.json"]) == (1, 3, RANGES) and "googlebot: " in told
+    code, reloads, kept, result = refresh({"g.json": '{"Action needed": "update the location"}'})
+    assert (code, reloads, kept["googlebot.json"]) == (1, 3, RANGES) and "googlebot: " in result
     # One that moved, and old ones: by the date that it has, or else by the last good fetch.
     old = '{"creationTime": "2025-02-03T04:05:06.000000", ' + RANGES.lstrip()[1:]
     (tmp_path / "moved").write_text("https://elsewhere.example/", encoding="utf-8")
-    code, reloads, kept, told = refresh({"g.json": old})
+    code, reloads, kept, result = refresh({"g.json": old})
     assert (code, reloads, kept["googlebot.json"]) == (0, 4, old)
-    assert told.count("moved to https://elsewhere.example/") == 2 and told.count("days old") == 1 and "googlebot: the list is " in told, told
+    assert result.count("moved to https://elsewhere.example/") == 2 and result.count("days old") == 1 and "googlebot: the list is " in result, result
     (tmp_path / "moved").unlink()
     os.utime(folder / "ours.json", (0, 0))
     assert "ours: the list is" not in refresh({"g.json": RANGES})[3], "the fetch is recent"
     os.utime(folder / "ours.json", (0, 0))
     (tmp_path / "web" / "o.txt").unlink()
-    code, reloads, _, told = refresh({})
-    assert (code, reloads) == (1, 5) and "ours: the list is" in told and "moved" not in told and "googlebot" not in told
+    code, reloads, _, result = refresh({})
+    assert (code, reloads) == (1, 5) and "ours: the list is" in result and "moved" not in result and "googlebot" not in result
 
 
 def test_the_published_lists_are_of_built_in_crawlers(tmp_path):
@@ -432,7 +432,7 @@ def test_the_list_of_pages(start):
     assert [p["url"] for p in pages(server, query="?index=" + q(urls[2]))["pages"]] == [urls[2]]
     problem(server.api("GET", "/v1/crawlers/googlebot/pages?after=nonsense"), 400, "malformed-cursor")
     problem(server.api("GET", "/v1/crawlers/googlebot/pages?stale=2"), 400, "malformed-parameter")
-    # An index that goes takes its rows along.
+    # The rows of a removed index are removed.
     ids = {i["url"]: i["id"] for i in server.api("GET", "/v1/indexes").json()["indexes"]}
     assert server.api("DELETE", f"/v1/indexes/{ids[urls[0]]}?max_removed=1").status == 200
     assert [p["url"] for p in pages(server)["pages"]] == urls[1:]
@@ -466,9 +466,9 @@ def test_pages_of_urlsets_are_pages(news):
     counted(news, (1, 0, 0, 0))
     google = crawler(news)
     assert (google["pages"], google["current"], google["stale"], google["never"]) == (1, 1, 0, 1), "the index it does not read yet"
-    told = pages(news)["pages"]
-    assert [(p["url"], p["status"], p["held_changed_at"] is not None) for p in told] == [(NEWS, 200, True), (f"{ORIGIN}/news-2.xml", None, False)]
-    assert RFC3339.match(told[1]["changed_at"]) and told[1]["fetched_at"] is None
+    result = pages(news)["pages"]
+    assert [(p["url"], p["status"], p["held_changed_at"] is not None) for p in result] == [(NEWS, 200, True), (f"{ORIGIN}/news-2.xml", None, False)]
+    assert RFC3339.match(result[1]["changed_at"]) and result[1]["fetched_at"] is None
     assert fetch(news, target="/news.xml", headers=[("If-None-Match", first["ETag"])]).status == 304
     assert fetch(news, target="/news-2.xml.gz").status == 200
     counted(news, (2, 1, 0, 0))
@@ -478,8 +478,8 @@ def test_pages_of_urlsets_are_pages(news):
     assert (google["current"], google["stale"], google["never"]) == (1, 1, 0)
     stale = pages(news, query="?stale=1")["pages"]
     assert [p["url"] for p in stale] == [f"{ORIGIN}/news-2.xml"] and stale[0]["stale_since"] == stale[0]["changed_at"] == google["stale_since"]
-    told = sitemapd("crawlers", "googlebot", "--stale", "--json", env={"SITEMAPD_SERVER": f"http://{news.admin}", "SITEMAPD_TOKEN": TOKEN})
-    assert [json.loads(line) for line in told.out.splitlines()] == stale, told
+    result = sitemapd("crawlers", "googlebot", "--stale", "--json", env={"SITEMAPD_SERVER": f"http://{news.admin}", "SITEMAPD_TOKEN": TOKEN})
+    assert [json.loads(line) for line in result.out.splitlines()] == stale, result
     assert fetch(news, target="/news-2.xml").status == 200 and fetch(news).status == 200
     counted(news, (4, 1, 0, 0))
     google = crawler(news)
@@ -507,7 +507,7 @@ def test_pages_of_one_urlset(news):
 
 
 def test_pages_of_urlsets_are_kept(news):
-    """Over a restart, and told by the command on the file; an urlset that goes takes its rows along."""
+    """Across a restart, and shown by the command on the file; the rows of a removed urlset are removed."""
     assert fetch(news, target="/news.xml").status == 200
     assert fetch(news, target="/news-2.xml").status == 200
     counted(news, (2, 0, 0, 0))
@@ -515,8 +515,8 @@ def test_pages_of_urlsets_are_kept(news):
     news.restart()
     assert pages(news) == rows and crawler(news)["current"] == 2
     fill_urlset(news, first=2000, count=1)
-    told = [json.loads(line) for line in news.cli("crawlers", "googlebot", "--json").out.splitlines()]
-    assert [(p["url"], p["stale_since"] is None) for p in told] == [(NEWS, True), (f"{ORIGIN}/news-2.xml", False)]
+    result = [json.loads(line) for line in news.cli("crawlers", "googlebot", "--json").out.splitlines()]
+    assert [(p["url"], p["stale_since"] is None) for p in result] == [(NEWS, True), (f"{ORIGIN}/news-2.xml", False)]
     summary = json.loads(news.cli("crawlers", "--json").out)
     assert (summary["current"], summary["stale"], summary["never"]) == (1, 1, 0)
     assert news.api("DELETE", f"/v1/urlsets/{news.urlset_id}?max_removed=2000").status == 200
@@ -551,8 +551,8 @@ def test_it_is_kept_over_a_restart(filled):
     changes = filled.api("GET", "/v1/changes?since=0").json()
     filled.restart()
     after = crawlers(filled)
-    for told in (before, after):
-        for one in told["crawlers"]:
+    for result in (before, after):
+        for one in result["crawlers"]:
             if one["stale"] == 0:
                 one.pop("seen_up_to")  # now
     assert after == before and pages(filled) == rows
@@ -709,16 +709,16 @@ class Logs:
         path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
         return self.run("crawlers", "import", str(path), *more)
 
-    def told(self):
+    def report(self):
         lines = self.run("crawlers", "--json").out.splitlines()
         return {c["name"]: c for c in map(json.loads, lines)}
 
     def sums(self, name="googlebot"):
-        c = self.told().get(name)
+        c = self.report().get(name)
         return c and tuple(sum(day[k] for day in c["days"]) for k in ("ok", "not_modified", "other", "impostors"))
 
 
-def test_a_log_is_taken_in_once(tmp_path):
+def test_a_log_is_imported_once(tmp_path):
     logs, now = Logs(tmp_path), int(time.time())
     lines = [
         combined(now - 7000), cloudflare(now - 6000), cloudfront(now - 5000), fastly(now - 4000), combined(now, status=503), combined(now, method="HEAD"),
@@ -731,7 +731,7 @@ def test_a_log_is_taken_in_once(tmp_path):
     assert first.code == 0 and first.out == dry.out == f"{tmp_path}/log: {summary}", first
     assert f"{tmp_path}/log: line 9 is neither JSON nor the combined format" in first.err
     assert logs.sums() == (4, 0, 2, 0) and logs.sums("bingbot") == (0, 1, 0, 0)
-    assert logs.told()["googlebot"]["current"] == 0, "what was fetched before the change, or within an hour of it, is not proof"
+    assert logs.report()["googlebot"]["current"] == 0, "what was fetched before the change, or within an hour of it, is not proof"
     # The same bytes, whatever the file is called, and packed or not.
     for name in ("log", "copy", "packed.gz"):
         again = logs.take(*lines, name=name)
@@ -747,15 +747,15 @@ def test_what_a_log_says_of_the_version(tmp_path):
         db.execute("UPDATE page SET changed_at = changed_at - 3600")
     db.close()
     assert logs.take(combined(now - 600), combined(now - 3599), name="early", more=["--max-age", "1h"]).out.count("\n") == 1
-    assert logs.told()["googlebot"]["current"] == 0
+    assert logs.report()["googlebot"]["current"] == 0
     found = logs.take(combined(now - 1200, status=404), combined(now - 1200), combined(now - 900, agent=BING, status=304), name="late", more=["--max-age", "30m"])
     assert found.out.endswith("late: 2 deliveries of the current version of a page to a crawler\n"), found
-    told = logs.told()
-    assert told["googlebot"]["current"] == told["bingbot"]["current"] == 1 and told["googlebot"]["stale"] == 0
+    result = logs.report()
+    assert result["googlebot"]["current"] == result["bingbot"]["current"] == 1 and result["googlebot"]["stale"] == 0
     # The next change is one that it lacks; what it got before is not proof of it.
     logs.done("add", f"{ORIGIN}/b.xml")
     logs.take(combined(now), name="later", more=["--max-age", "30m"])
-    assert (logs.told()["googlebot"]["current"], logs.told()["googlebot"]["stale"]) == (0, 1)
+    assert (logs.report()["googlebot"]["current"], logs.report()["googlebot"]["stale"]) == (0, 1)
 
 
 def test_a_log_of_pages_of_urlsets(tmp_path):
@@ -768,7 +768,7 @@ def test_a_log_of_pages_of_urlsets(tmp_path):
     found = logs.take(combined(now, target="/news.xml"), combined(now, target="/news.xml.gz?x=1", agent=BING), combined(now, target="/news-2.xml"))
     assert "3 requests: 2 visits of crawlers, 0 of impostors; skipped: 0 of other clients, 1 for other paths" in found.out, found
     assert "2 deliveries of the current version of a page to a crawler\n" in found.out
-    assert logs.told()["googlebot"]["current"] == logs.told()["bingbot"]["current"] == 1
+    assert logs.report()["googlebot"]["current"] == logs.report()["bingbot"]["current"] == 1
     assert json.loads(logs.run("crawlers", "googlebot", "--json").out)["url"] == NEWS
 
 
@@ -807,7 +807,7 @@ def test_a_log_of_registered_sitemaps(start, tmp_path):
     assert done.code == 0 and "20100 visits of crawlers" in done.out, done
 
 
-def test_logs_that_are_none(tmp_path):
+def test_invalid_logs(tmp_path):
     logs, now = Logs(tmp_path), int(time.time())
     refused = lambda command, text: command.code == 1 and text in command.err and command.out == ""
     assert refused(logs.take("root:x:0:0", "x"), "malformed: no line of it is a request; line 1 is neither JSON nor the combined format")
@@ -818,7 +818,7 @@ def test_logs_that_are_none(tmp_path):
     assert refused(logs.run("crawlers", "import", str(tmp_path / "none")), "No such file")
     assert logs.run("crawlers", "import", str(tmp_path / "cut.gz"), "--max-age", "soon").code == 2
     assert logs.run("crawlers", "import", str(tmp_path / "cut.gz"), "--server", "http://127.0.0.1:1").code == 2
-    assert logs.told() == {}
+    assert logs.report() == {}
     many = [cloudflare(now - n % 80 * 86400, ClientRequestURI=PAGE) for n in range(3000)]
     assert logs.take(*many).code == 0 and logs.sums() == (3000, 0, 0, 0)
 
@@ -838,11 +838,11 @@ def test_a_log_whose_site_is_not_known_is_not_spent(tmp_path):
 
 def test_impostors_of_a_log(tmp_path):
     logs, now = Logs(tmp_path, configured(tmp_path)), int(time.time())
-    told = logs.take(combined(now), combined(now, address="203.0.113.9"), fastly(now))
-    assert "2 visits of crawlers, 1 of impostors" in told.out and logs.sums() == (1, 0, 0, 1)
+    result = logs.take(combined(now), combined(now, address="203.0.113.9"), fastly(now))
+    assert "2 visits of crawlers, 1 of impostors" in result.out and logs.sums() == (1, 0, 0, 1)
 
 
-def test_a_server_takes_a_log_in(filled):
+def test_a_server_imports_a_log(filled):
     """While it runs within a minute, which nobody waits for here; at the next start at the latest, once."""
     assert fetch(filled).status == 200
     counted(filled, (1, 0, 0, 0))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""docs/api.md is true: its examples are run as a reader would, in their order and by a shell, and what
-each answers is compared with what stands under it."""
+"""docs/api.md is true: its examples are run as a reader would, in their order and by a shell, and each reply
+is compared with the one below the example."""
 
 import json
 import os
@@ -151,7 +151,7 @@ def objects(schema):
     return found
 
 
-def test_every_member_is_described_and_the_page_invents_none(server):
+def test_every_member_is_described_and_every_member_of_the_page_exists(server):
     """The page leaves members to /openapi.json, where each has its sentence; those that it names exist."""
     document = server.api("GET", "/openapi.json").json()
     schemas = [s for part in ("components", "paths") for s in objects(document[part])]

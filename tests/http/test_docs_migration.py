@@ -90,8 +90,8 @@ def test_the_page(tmp_path, second, end):
     assert (tmp_path / "switch.txt").read_text().endswith("with ~\n" + RULE)
     assert "0 wrong" in done.stdout
     assert (tmp_path / "new-robots.txt").read_text().split() == virtual.split(), "nothing lost, no line twice"
-    told = (tmp_path / "own.txt").read_text()
-    assert f"is what sitemapd itself serves at {site.origin}/sitemap_index.xml: importing it never changes anything" in told
+    result = (tmp_path / "own.txt").read_text()
+    assert f"is what sitemapd itself serves at {site.origin}/sitemap_index.xml: importing it never changes anything" in result
 
 
 class Crawler(threading.Thread):
@@ -156,14 +156,14 @@ def test_from_http_to_https(tmp_path, managed):
         {"SITEMAPD_DATABASE": str(tmp_path / "catalogue.db"), "SITEMAPD_CONFIG": str(config), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     )
     (tmp_path / "sitemapd").symlink_to(BIN)
-    with open(tmp_path / "out.txt", "w+", encoding="utf-8") as told:
-        shell = subprocess.Popen(["bash", "-c", script], cwd=tmp_path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told, text=True)
-        wait_for(shell, "begun", told)
+    with open(tmp_path / "out.txt", "w+", encoding="utf-8") as result:
+        shell = subprocess.Popen(["bash", "-c", script], cwd=tmp_path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=result, text=True)
+        wait_for(shell, "begun", result)
         crawler = Crawler(public)
         try:
             shell.stdin.write("\n")
             shell.stdin.flush()
-            wait_for(shell, "ended", told)
+            wait_for(shell, "ended", result)
             after = ask(f"127.0.0.1:{public}", "GET", "/sitemap_index.xml")
             robots = ask(f"127.0.0.1:{public}", "GET", "/robots.txt").body.decode()
         finally:
@@ -175,11 +175,11 @@ def test_from_http_to_https(tmp_path, managed):
     assert crawler.statuses == {200} and len(crawler.bodies) <= 2, crawler.statuses
 
 
-def wait_for(shell, word, told):
+def wait_for(shell, word, result):
     lines = []
     for line in shell.stdout:
         if line.strip() == word:
             return
         lines.append(line)
-    told.seek(0)
-    raise AssertionError(f"ended before it was {word}: {''.join(lines)}{told.read()}")
+    result.seek(0)
+    raise AssertionError(f"ended before it was {word}: {''.join(lines)}{result.read()}")

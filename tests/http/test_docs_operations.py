@@ -30,16 +30,16 @@ def test_after_a_bad_deploy(start, tmp_path):
     env = environment({"SITEMAPD_DATABASE": server.database, "PATH": f"{bin_}:{os.environ['PATH']}"})
     done = subprocess.run(["sh", "-eux"], input=steps, env=env, capture_output=True, text=True, timeout=seconds(60))
     assert done.returncode == 0, done
-    told = [line for line in done.stdout.splitlines() if line]
-    assert told[0].startswith(f"{INDEX}: frozen") and told[-1] == f"{INDEX}: thawed", told
+    result = [line for line in done.stdout.splitlines() if line]
+    assert result[0].startswith(f"{INDEX}: frozen") and result[-1] == f"{INDEX}: thawed", result
     revision = harm.json()["revision"]
-    newest = next(line for line in told if line.split()[:1] == [str(revision)])
-    assert " replace " in newest and " environment " in newest and "-20 " in newest, told
-    would = next(i for i, line in enumerate(told) if line.startswith(f"revision {revision}: would restore +20 ~0 -1"))
-    entries, dry = told[told.index(newest) + 1 : would], [line for line in told[:would] if line.startswith("+ ")]
+    newest = next(line for line in result if line.split()[:1] == [str(revision)])
+    assert " replace " in newest and " environment " in newest and "-20 " in newest, result
+    would = next(i for i, line in enumerate(result) if line.startswith(f"revision {revision}: would restore +20 ~0 -1"))
+    entries, dry = result[result.index(newest) + 1 : would], [line for line in result[:would] if line.startswith("+ ")]
     assert {f"- {loc}" for loc in good[80:]} | {f"+ {ORIGIN}/wrong.xml"} <= set(entries)
     assert {f"+ {loc}" for loc in good[81:]} <= set(dry), "the first 20 lines are shown"
-    assert told[-2].startswith(f"revision {revision}: restored +20 ~0 -1"), told
+    assert result[-2].startswith(f"revision {revision}: restored +20 ~0 -1"), result
     # The commands changed the file beside the server, which shows it within 200 ms.
     eventually(lambda: server.get(XML)["ETag"] == before["ETag"], "the page of before")
     after = server.get(XML)

@@ -438,8 +438,8 @@ def test_a_wall_in_place_of_the_index(proxy):
     """Polls and children know it, and so does the index."""
     for title, code, todo in (("Just a moment...", "bot-wall", "bot protection"), ("Site maintenance", "maintenance-page", "503")):
         proxy.pages[XML] = (200, {"Content-Type": "text/html"}, f"<!doctype html><title>{title}</title><body>".encode())
-        told = has(doctor(proxy.index), "wrong", "index", f"({code})")
-        assert todo in told["todo"] and "line" not in told["what"], told
+        result = has(doctor(proxy.index), "wrong", "index", f"({code})")
+        assert todo in result["todo"] and "line" not in result["what"], result
 
 
 def test_redirects(proxy):
@@ -722,9 +722,9 @@ def test_dates_of_the_request(proxy, still):
         return [f"<loc>{proxy.origin}/maps/{n}.xml</loc><lastmod>{now}</lastmod>" for n in ("00", "01")]
 
     proxy.pages[XML] = lambda handler: index(*entries())(handler)
-    told = [f for f in doctor(proxy.index, "--sample", "0") if f["code"] == "claims-are-now"]
-    assert len(told) == (0 if still else 1), told
-    assert still or (told[0]["level"] == "warning" and "migrate" in told[0]["todo"]), told
+    result = [f for f in doctor(proxy.index, "--sample", "0") if f["code"] == "claims-are-now"]
+    assert len(result) == (0 if still else 1), result
+    assert still or (result[0]["level"] == "warning" and "migrate" in result[0]["todo"]), result
 
 
 FOREIGN = "https://other.example.net/x"

@@ -197,7 +197,7 @@ def test_a_large_index_has_its_broken_sitemaps(start, google):
     assert [one["loc"] for one in sites(server, "google")[ORIGIN]["sitemaps"]] == [INDEX, ORIGIN + "/bad.xml"]
 
 
-def test_a_property_of_a_domain_stands_for_its_sites(start, google):
+def test_a_domain_property_covers_its_sites(start, google):
     shop = "https://shop.example.com"
     server = serve(start, google, more="property = sc-domain:example.com\n", sites=(shop, OTHER))
     eventually(lambda: google.count("list") == 2, "both are asked")
@@ -215,13 +215,13 @@ def test_a_property_of_a_domain_stands_for_its_sites(start, google):
     ((200, b'{"sitemap":[' + b"{}," * 100000 + b"{}]}"), "failed", "not a JSON object"),
     ((200, b'{"sitemap":[' + b"0," * 100000 + b"0]}"), "failed", "not a JSON object"),
 ])
-def test_what_goes_wrong_is_said_and_tried_again_later(start, google, fault, state, of_site):
+def test_failures_are_reported_and_retried_later(start, google, fault, state, of_site):
     google.fault = fault
     server = serve(start, google)
     site = sites(server, "google")[ORIGIN]
     assert site["state"] == state and of_site in site["reason"], site
     assert site["next_at"] > site["asked_at"] and site["good_at"] is None
-    assert server.told("engine-failed")
+    assert server.wait_for_log("engine-failed")
     assert google.count("list") == 1, "not again at once"
 
 
@@ -285,16 +285,16 @@ def test_the_command_shows_it_with_and_without_the_server(start, google):
     config_file = Path(server.folder) / "sitemapd.conf"
     for run in (lambda *words: sitemapd("engines", *words, "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token}),
                 lambda *words: server.cli("engines", *words, "--config", config_file)):
-        told = run()
-        assert told.code == 0 and "google   ok" in told.out, told
-        told = run("google")
-        assert told.code == 0 and INDEX in told.out and "2026-11-26 09:30" in told.out, told
-        told = run("google", "--json")
-        assert json.loads(told.out)["sitemaps"][0]["errors"] == 1
+        result = run()
+        assert result.code == 0 and "google   ok" in result.out, result
+        result = run("google")
+        assert result.code == 0 and INDEX in result.out and "2026-11-26 09:30" in result.out, result
+        result = run("google", "--json")
+        assert json.loads(result.out)["sitemaps"][0]["errors"] == 1
         assert run("yahoo").code != 0
 
 
-def test_what_cannot_be_kept_is_not_asked_for_again_and_again(start, google):
+def test_an_outcome_that_cannot_be_stored_causes_no_request_loop(start, google):
     text = config(google)
     server = start(sites=(), config=text[:text.index("[engine")])
     fill(server, ORIGIN)
@@ -302,7 +302,7 @@ def test_what_cannot_be_kept_is_not_asked_for_again_and_again(start, google):
     with contextlib.closing(sqlite3.connect(server.database, timeout=60, isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")
         server.reload(text)
-        server.told("engine-not-kept")
+        server.wait_for_log("engine-not-kept")
         time.sleep(3)  # enough for three requests
         assert google.count("list") == 1
         db.execute("ROLLBACK")
@@ -318,8 +318,8 @@ def test_what_cannot_be_kept_is_not_asked_for_again_and_again(start, google):
 def test_a_configuration_that_is_wrong(tmp_path, section, said):
     path = tmp_path / "bad.conf"
     path.write_text(section)
-    told = sitemapd("serve", "--config", path, database=tmp_path / "catalogue.db")
-    assert told.code != 0 and said in told.err, told
+    result = sitemapd("serve", "--config", path, database=tmp_path / "catalogue.db")
+    assert result.code != 0 and said in result.err, result
 
 
 def test_plain_http_only_where_it_is_allowed(start, google):

@@ -173,8 +173,8 @@ def entry(server, loc):
     return found[0] if found else None
 
 
-def told(answer):
-    """The rows of a dry run by loc, without what is made again each time."""
+def rows_by_loc(answer):
+    """The rows of a dry run by loc, without values that differ in each run."""
     assert answer.status == 200, answer
     return {r["loc"]: (r["before"], r["after"]) for r in answer.json()["rows"]}
 
@@ -184,7 +184,7 @@ def check_dry_run(server, ask):
     before = everything(server)
     answer = ask("&dry_run=1")
     assert everything(server) == before
-    rows = told(answer)
+    rows = rows_by_loc(answer)
     shown = {loc: entry(server, loc) for loc in rows}
     assert shown == {loc: row[0] for loc, row in rows.items()}
     real = ask("")
@@ -223,7 +223,7 @@ def check_all(server):
     before = everything(server)
     for target in (f"/v1/indexes/{index}", f"/v1/sites/{server.api('GET', '/v1/sites').json()['sites'][0]['id']}"):
         answer = server.api("DELETE", f"{target}?dry_run=1&max_removed=99")
-        assert set(told(answer)) == every and answer.json()["rows_total"] == answer.json()["removed"] == 3
+        assert set(rows_by_loc(answer)) == every and answer.json()["rows_total"] == answer.json()["removed"] == 3
         assert all(row["after"] is None and row["before"]["loc"] == row["loc"] for row in answer.json()["rows"])
     assert everything(server) == before
 
@@ -244,7 +244,7 @@ def test_an_undo_reports_its_rows(server):
     assert seen[name(3)][0] is None and seen[name(0)][1]["lastmod"] == "2026-01-01"
 
 
-def test_so_many_rows_are_reported(server):
+def test_the_number_of_reported_rows_is_bounded(server):
     many = [{"loc": name(i)} for i in range(2500)]
     answer = post(server, many, dry_run=1).json()
     assert answer["created"] == answer["rows_total"] == 2500
@@ -266,7 +266,7 @@ def test_tokens_see_only_their_rows(server):
     server.register(f"{ORIGIN}/other.xml")
     ask = lambda: send(server, "PUT", rows([1]), token=token, index=INDEX, source="*", dry_run=1, max_removed=99)
     eventually(lambda: ask().status == 200, "the new token")
-    assert set(told(ask())) == {name(i) for i in (0, 2, 3)}
+    assert set(rows_by_loc(ask())) == {name(i) for i in (0, 2, 3)}
     # What is refused reveals nothing.
     outside = send(server, "POST", [{"loc": f"{ORIGIN}/other.xml", "lastmod": "2026-01-01"}], token=token, index=INDEX, dry_run=1)
     problem(outside, 403)

@@ -108,15 +108,15 @@ def test_one_reply_where_the_memory_ends(shared, shape):
     for n in (*range(15700, 16440, 5), *range(16365, 16371)):
         data = make(n)
         taken = measure(n) if measure else len(data) + 64 * data.count(b": ") + 64
-        told = everything(shared.public, data)
-        what = (shape, n, taken, told)
-        if PARSER_IS_STRICT and not told and taken > MEMORY:
+        result = everything(shared.public, data)
+        what = (shape, n, taken, result)
+        if PARSER_IS_STRICT and not result and taken > MEMORY:
             continue  # it closes without a word where a method fills its memory
-        assert told.count(b"HTTP/1.1 ") == told.count(b"\r\nDate: ") == 1, what
-        ours = b"\r\nContent-Type: text/plain" in told
+        assert result.count(b"HTTP/1.1 ") == result.count(b"\r\nDate: ") == 1, what
+        ours = b"\r\nContent-Type: text/plain" in result
         assert ours == (taken <= MEMORY) or PARSER_IS_STRICT, what
         if ours:
-            assert told.startswith(b"HTTP/1.1 %d " % status), what
+            assert result.startswith(b"HTTP/1.1 %d " % status), what
 
 
 @pytest.mark.parametrize("length", ("x", "5x", "", "-1", "+5", "5 5", "9" * 30, str(2**63), str(2**64 - 1)))
@@ -124,12 +124,12 @@ def test_an_invalid_length(shared, length):
     for listener, kind in ((shared.public, b"text/plain"), (shared.admin, b"application/problem+json")):
         for method in ("GET", "POST"):
             for expect in (b"", b"Expect: 100-continue\r\n"):
-                told = everything(listener, line(ROBOTS, method) + b"Host: localhost\r\nContent-Length: " + length.encode() + b"\r\n" + expect + b"\r\nxxxxx")
-                assert told.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 413 ")[: 1 + PARSER_IS_STRICT]) and told.count(b"HTTP/1.1 ") == 1, told
-                assert b"\r\nContent-Type: " + kind in told or PARSER_IS_STRICT, told
+                result = everything(listener, line(ROBOTS, method) + b"Host: localhost\r\nContent-Length: " + length.encode() + b"\r\n" + expect + b"\r\nxxxxx")
+                assert result.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 413 ")[: 1 + PARSER_IS_STRICT]) and result.count(b"HTTP/1.1 ") == 1, result
+                assert b"\r\nContent-Type: " + kind in result or PARSER_IS_STRICT, result
 
 
-def test_only_who_is_refused_is(start):
+def test_a_rejected_header_affects_no_other_client(start):
     """Others whose header is on its way are not taken for the one."""
     server = start(env={"SITEMAPD_SERVER_HEADER_TIMEOUT": "1h"})
     before, after = line(ROBOTS) + HOSTED, b"Connection: close\r\n\r\n"
@@ -143,8 +143,8 @@ def test_only_who_is_refused_is(start):
             assert b"HTTP/1.1 4" in everything(server.public, before + f"Content-Length: {length}\r\n".encode() + after)
             in_pieces.send(f"Content-Length: {length}\r\n".encode())
             in_pieces.send(after)
-            told = in_pieces.rest()
-            assert told.startswith(b"HTTP/1.1 4") and told.count(b"HTTP/1.1 ") == 1, told
+            result = in_pieces.rest()
+            assert result.startswith(b"HTTP/1.1 4") and result.count(b"HTTP/1.1 ") == 1, result
             assert everything(server.public, line(ROBOTS) + HOSTED + b"no colon\r\n\r\n").count(b"HTTP/1.1 400 ") == 1
         for connection in waiting:
             connection.send(after)

@@ -78,12 +78,12 @@ def test_a_change_is_reported_with_who_made_it_and_its_rows(server):
     first = server.register(name(1), lastmod="2026-01-01").json()["sitemap"]
     server.register(name(1), lastmod="2026-02-02")
     server.api("DELETE", "/v1/sitemaps?loc=" + q(name(1)))
-    told = history(server, loc=name(1))["changes"]
-    assert [(each["kind"], *counts(each)) for each in told] == [
+    result = history(server, loc=name(1))["changes"]
+    assert [(each["kind"], *counts(each)) for each in result] == [
         ("removal", 0, 0, 1), ("registration", 0, 1, 0), ("registration", 1, 0, 0)]
-    assert {each["via"] for each in told} == {"api"}
-    assert all(each["by"] and each["request_id"] and each["at"] for each in told)
-    removal, update, creation = (change_rows(server, each["revision"]) for each in told)
+    assert {each["via"] for each in result} == {"api"}
+    assert all(each["by"] and each["request_id"] and each["at"] for each in result)
+    removal, update, creation = (change_rows(server, each["revision"]) for each in result)
     assert creation[0]["before"] is None and creation[0]["after"]["id"] == first["id"]
     assert update[0]["before"]["lastmod"] == "2026-01-01" and update[0]["after"]["lastmod"] == "2026-02-02"
     assert removal[0]["before"] == update[0]["after"] and removal[0]["after"] is None
@@ -101,14 +101,14 @@ def test_changes_name_their_site_and_url(server):
     assert server.api("POST", "/v1/sites", {"origin": "https://other.example.net"}).status == 201
     assert server.api("POST", "/v1/urlsets", {"url": ORIGIN + "/pages.xml"}).status == 201
     assert server.api("POST", "/v1/urls", {"loc": ORIGIN + "/one", "urlset": ORIGIN + "/pages.xml"}).status in (200, 201)
-    told = [(each["kind"], each["site"], each["loc"]) for each in history(server)["changes"][:6]]
-    assert told == [
+    result = [(each["kind"], each["site"], each["loc"]) for each in history(server)["changes"][:6]]
+    assert result == [
         ("registration", ORIGIN, ORIGIN + "/one"), ("urlset-add", ORIGIN, None), ("site-add", "https://other.example.net", None),
         ("removal", ORIGIN, name(7)), ("list", ORIGIN, name(0)), ("list", ORIGIN, None)]
-    told = sitemapd("history", "--kind", "removal", database=server.database).out
-    assert f"+0 ~0 -1  {name(7)}\n" in told
-    told = sitemapd("history", "--kind", "list", database=server.database).out
-    assert f"+0 ~3 -0  {name(0)} and 2 more\n" in told and f"+20 ~0 -0  {ORIGIN}\n" in told
+    result = sitemapd("history", "--kind", "removal", database=server.database).out
+    assert f"+0 ~0 -1  {name(7)}\n" in result
+    result = sitemapd("history", "--kind", "list", database=server.database).out
+    assert f"+0 ~3 -0  {name(0)} and 2 more\n" in result and f"+20 ~0 -0  {ORIGIN}\n" in result
     one = server.api("GET", f"/v1/history/{history(server, kind='removal')['changes'][0]['revision']}").json()
     assert (one["site"], one["loc"]) == (ORIGIN, name(7))
 
@@ -147,8 +147,8 @@ def test_a_range_of_dates_includes_both_days(server):
     for since, until, found in ((day, day, 1), (month, month, 1), (at[:4], at[:4], 1), (at, at, 1), ("2000-01-01", "2000-12-31", 0), ("2100-01-01", "", 0)):
         query = {name: value for name, value in (("since", since), ("until", until)) if value}
         assert len(history(server, loc=name(1), **query)["changes"]) == found, (since, until)
-        told = sitemapd("history", "--loc", name(1), "--json", *(part for key, value in query.items() for part in ("--" + key, value)), database=server.database)
-        assert told.code == 0 and told.out.count("\n") == found, (since, until, told)
+        result = sitemapd("history", "--loc", name(1), "--json", *(part for key, value in query.items() for part in ("--" + key, value)), database=server.database)
+        assert result.code == 0 and result.out.count("\n") == found, (since, until, result)
     for bad in ("since=yesterday", "until=2026-13-01", "kind=removed"):
         reply = server.api("GET", "/v1/history?" + bad)
         assert (reply.status, reply.json()["code"], reply.json()["field"]) == (400, "malformed-parameter", bad.partition("=")[0]), bad
@@ -158,18 +158,18 @@ def test_an_undone_change_names_its_undo(server):
     """As long as that is not undone itself."""
     server.bulk(rows(range(3)))
     change = server.bulk(rows(range(3), "2026-03-03")).json()["revision"]
-    told = lambda revision: server.api("GET", f"/v1/history/{revision}").json()["undone_by"]
-    assert told(change) is None
+    result = lambda revision: server.api("GET", f"/v1/history/{revision}").json()["undone_by"]
+    assert result(change) is None
     first = undo(server, change).json()["revision"]
-    assert told(change) == first and told(first) is None
+    assert result(change) == first and result(first) is None
     assert {each["revision"]: each["undone_by"] for each in history(server)["changes"]}[change] == first
     assert f"(undone by {first})" in sitemapd("history", database=server.database).out
     second = undo(server, first).json()["revision"]
-    assert told(change) is None and told(first) == second
+    assert result(change) is None and result(first) == second
     third = undo(server, second).json()["revision"]
-    assert (told(change), told(first), told(second)) == (first, None, third)
+    assert (result(change), result(first), result(second)) == (first, None, third)
     restored = server.api("POST", f"/v1/restore?index={q(INDEX)}&to={change}").json()["revision"]
-    assert told(change) == first and told(restored) is None, "a restore undoes no change"
+    assert result(change) == first and result(restored) is None, "a restore undoes no change"
     kept = {one["revision"]: (one["kind"], one["undoes"], one["restores"]) for one in server.api("GET", "/v1/history").json()["changes"]}
     assert kept[restored][0] == "restore" and kept[restored][1] is None and kept[restored][2] in kept, kept
 
@@ -179,9 +179,9 @@ def test_lists_are_reported_in_pages_and_found_by_loc(server):
     assert server.bulk(rows(range(1000, 2500), "2026-03-03")).status == 200
     newest, oldest = history(server, kind="list")["changes"]
     assert counts(newest) == (0, 1500, 0) and counts(oldest) == (2500, 0, 0)
-    told = change_rows(server, oldest["revision"])
-    assert [row["loc"] for row in told] == [name(number) for number in range(2500)]
-    assert {row["before"] for row in told} == {None}
+    result = change_rows(server, oldest["revision"])
+    assert [row["loc"] for row in result] == [name(number) for number in range(2500)]
+    assert {row["before"] for row in result} == {None}
     assert {row["before"]["lastmod"] for row in change_rows(server, newest["revision"])} == {"2026-01-01"}
     for number, expected in ((5, [oldest]), (2499, [newest, oldest]), (9999, [])):
         assert history(server, loc=name(number))["changes"] == expected
@@ -225,7 +225,7 @@ def test_what_was_changed_since_is_listed_and_left_or_overwritten(server):
     assert counts(answer) == (1, 1, 0) and entries(server) == was
 
 
-def test_what_would_be_refused_now_does_not_come_back(server):
+def test_entries_that_would_be_rejected_now_are_not_restored(server):
     """By the words of a registration, although the caller overwrites."""
     site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
     cdn = "https://cdn.example.net/a.xml"
@@ -263,7 +263,7 @@ def test_an_index_is_restored_to_a_revision(server):
     assert shown(server) == before and entries(server) == was
 
 
-def test_who_lies_elsewhere_by_an_undo_was_not_changed(server):
+def test_an_entry_at_another_position_after_an_undo_counts_as_unchanged(server):
     """A restore that exchanged two positions is undone row by row, and neither finds its own free."""
     first, second = name(1), name(2)
     was = server.bulk([first, second]).json()["revision"]
@@ -286,9 +286,9 @@ def test_a_change_says_nothing_of_the_one_before(server):
     made = server.bulk(rows(range(3))).json()
     assert undo(server, made["revision"], max_removed=3).status == 200
     server.bulk(rows(range(100, 200)))
-    told = history(server)["changes"]
-    assert [each["undoes"] for each in told[:3]] == [None, made["revision"], None]
-    assert sorted(each["loc"] for each in change_rows(server, told[0]["revision"])) == [name(n) for n in range(100, 200)]
+    result = history(server)["changes"]
+    assert [each["undoes"] for each in result[:3]] == [None, made["revision"], None]
+    assert sorted(each["loc"] for each in change_rows(server, result[0]["revision"])) == [name(n) for n in range(100, 200)]
 
 
 def test_the_guard_holds_an_undo(server):
@@ -421,7 +421,7 @@ def test_the_removal_of_a_site_is_undone(server):
 
 
 @pytest.mark.parametrize("keep", ["3s", "0"])
-def test_what_was_removed_goes_in_the_end(start, keep):
+def test_removed_rows_are_purged_in_the_end(start, keep):
     """No later than the history does, and at once where there is none."""
     server = start(config=f"[history]\nkeep = {keep}\n")
     more = f"{ORIGIN}/more.xml"
@@ -445,9 +445,9 @@ def test_a_token_of_one_site_sees_and_undoes_its_own(server):
     token = site_token(server, other, "blog")
     mixed = server.bulk(rows(range(5)) + [{"loc": f"{other}/a.xml"}, {"loc": f"{other}/b.xml"}]).json()
     mine = server.bulk(rows(range(5), "2026-05-05")).json()
-    told = history(server, token=token)["changes"]
-    assert mine["revision"] not in [each["revision"] for each in told]
-    line = next(each for each in told if each["revision"] == mixed["revision"])
+    result = history(server, token=token)["changes"]
+    assert mine["revision"] not in [each["revision"] for each in result]
+    line = next(each for each in result if each["revision"] == mixed["revision"])
     assert counts(line) == (2, 0, 0) and line["unchanged"] is None and line["note"] is None
     assert {row["loc"] for row in change_rows(server, mixed["revision"], token)} == {f"{other}/a.xml", f"{other}/b.xml"}
     problem(server.api("GET", f"/v1/history/{mine['revision']}", token=token), 404, "not-found")
@@ -478,7 +478,7 @@ def test_the_pages_of_ones_own_rows_do_not_report_how_many_others_there_are(serv
     assert server.api("POST", "/v1/sites", {"origin": other, "index": "/sitemap_index.xml"}).status == 201
     token = site_token(server, other, "blog")
     mine = [{"loc": f"{other}/{n}.xml"} for n in range(1500)]
-    told = []
+    result = []
     for others in (1, 3500):
         made = server.bulk(rows(range(others), folder=f"of{others}") + mine).json()["revision"]
         pages, after = [], 0
@@ -486,22 +486,22 @@ def test_the_pages_of_ones_own_rows_do_not_report_how_many_others_there_are(serv
             page = server.api("GET", f"/v1/history/{made}?after={after}", token=token).json()
             pages.append((len(page["rows"]), page["next"]))
             after = page["next"]
-        told.append(pages)
+        result.append(pages)
         assert undo(server, made, token, max_removed=1500).status == 200
-    assert told == [[(1000, "1000"), (500, None)]] * 2
+    assert result == [[(1000, "1000"), (500, None)]] * 2
 
 
 def test_a_history_that_is_not_kept_is_named(start):
     server = start(config="[history]\nkeep = 0\n")
     made = server.bulk(rows(range(5))).json()
-    told = history(server)
-    assert told["changes"] == [] and told["from_revision"] == made["revision"] + 1
+    result = history(server)
+    assert result["changes"] == [] and result["from_revision"] == made["revision"] + 1
     reply = undo(server, made["revision"], max_removed=5)
     problem(reply, 404, "not-found")
     assert str(made["revision"] + 1) in reply.json()["detail"]
 
 
-def test_the_oldest_goes_where_there_is_no_room(start):
+def test_the_oldest_changes_are_dropped_for_space(start):
     server = start(config="[history]\nmax_bytes = 1M\n")
     first = server.bulk(rows(range(10))).json()["revision"]
     dice = random.Random(1)
@@ -519,7 +519,7 @@ def test_the_oldest_goes_where_there_is_no_room(start):
     assert undo(server, kept["changes"][0]["revision"]).status == 200
 
 
-def test_who_takes_most_of_the_history_loses_first(start):
+def test_the_site_with_the_largest_history_loses_changes_first(start):
     """One site's many lists end neither what another can see nor what it can undo."""
     server = start(config="[history]\nmax_bytes = 1M\n")
     other = "https://blog.example.org"
@@ -558,7 +558,7 @@ def test_who_takes_most_of_the_history_loses_first(start):
             file.execute("SELECT site, sum(bytes) FROM history GROUP BY site ORDER BY site").fetchall()
 
 
-def test_changes_of_several_sites_are_one_taker(start):
+def test_changes_of_several_sites_count_as_one_site(start):
     """Where these are the most, the oldest of them goes, and no site sees anything before it."""
     server = start(config="[history]\nmax_bytes = 1M\n")
     other = "https://blog.example.org"
@@ -570,8 +570,8 @@ def test_changes_of_several_sites_are_one_taker(start):
         mixed.append(server.bulk(drawn + [{"loc": f"{other}/1.xml", "digest": drawn[0]["digest"]}]).json()["revision"])
     blog = site_token(server, other, "blog")
     eventually(lambda: history(server, token=blog)["from_revision"] > mixed[2], "the oldest of several sites", seconds(60))
-    told = history(server, token=blog)
-    assert told["changes"][-1]["revision"] >= told["from_revision"]
+    result = history(server, token=blog)
+    assert result["changes"][-1]["revision"] >= result["from_revision"]
     problem(undo(server, alone, blog, max_removed=1), 404, "not-found")
     problem(server.api("GET", f"/v1/history/{mixed[0]}", token=blog), 404, "not-found")
     assert counts(undo(server, mixed[-1], blog).json()) == (0, 1, 0)
@@ -793,9 +793,9 @@ def differ(server, since, to):
 
 def dates(lines):
     """What each line shows, by loc: the date before and the one after; None: it was not there."""
-    told = {each["loc"]: tuple(each[side] and each[side]["lastmod"] for side in ("before", "after")) for each in lines}
-    assert len(told) == len(lines)
-    return told
+    result = {each["loc"]: tuple(each[side] and each[side]["lastmod"] for side in ("before", "after")) for each in lines}
+    assert len(result) == len(lines)
+    return result
 
 
 @pytest.mark.masses
@@ -818,8 +818,8 @@ def test_the_difference_of_more_than_memory_holds_is_whole(server):
     expected.update({name(n): (None, "2026-01-02") for n in range(14_000, 88_000)})
     expected.update({name(n): (None, "2026-01-05") for n in range(88_000, 90_000)})
     assert dates(lines_of(differ(server, first, last["revision"]))) == expected
-    told = dates(lines_of(server.api("GET", f"/v1/history/{many}", headers=LINES)))
-    assert told == {name(n): ("2026-01-01" if n < 14_000 else None, "2026-01-02") for n in range(10_000, 90_000)}
+    result = dates(lines_of(server.api("GET", f"/v1/history/{many}", headers=LINES)))
+    assert result == {name(n): ("2026-01-01" if n < 14_000 else None, "2026-01-02") for n in range(10_000, 90_000)}
     # On the command line, of the file and of the server.
     away = lambda *words: sitemapd(*words, "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": TOKEN})
     for words, end in (

@@ -40,7 +40,7 @@ def test_connections_leave_descriptors_for_the_rest(start, tmp_path, monkeypatch
     limited.chmod(stat.S_IRWXU)
     monkeypatch.setattr(harness, "BIN", str(limited))
     server = start()
-    assert server.told("few-descriptors")
+    assert server.wait_for_log("few-descriptors")
     assert server.register(ORIGIN + "/a.xml").status == 201
     crowd = [connect(server.public) for _ in range(300)]
     try:
@@ -60,7 +60,7 @@ def late(server):
     return [server.metrics()[f'sitemapd_http_connections_cut_total{{listener="public",reason="{why}-timeout"}}'] for why in ("header", "body", "reply")]
 
 
-def test_a_client_that_ends_its_side_is_let_go(shared):
+def test_a_half_closed_connection_is_closed_after_the_reply(shared):
     """With its last request, or with the second of two: it is answered, and not kept until the idle time-out."""
     before = late(shared)
     for number in range(6):
@@ -74,7 +74,7 @@ def test_a_client_that_ends_its_side_is_let_go(shared):
     assert late(shared) == before
 
 
-def test_half_a_request_with_its_end_is_let_go(shared):
+def test_half_a_request_on_a_half_closed_connection_is_closed(shared):
     before = late(shared)
     whole = request_bytes("GET", "/robots.txt")
     for data in (b"", b"GET /rob", whole[:-2], b"\r\n"):
@@ -202,7 +202,7 @@ def test_replies_that_nobody_reads_keep_no_more_than_their_share(start):
             reader.close()
 
 
-def test_a_stop_waits_for_no_sluggard(start):
+def test_a_stop_does_not_wait_for_slow_clients(start):
     """Half a header, half a body, and a reader who does not read: none keeps the server from its end."""
     server = start(env={f"SITEMAPD_SERVER_{name}_TIMEOUT": "24h" for name in ("HEADER", "BODY", "REPLY", "IDLE")})
     text = noise(12000 * 1000)

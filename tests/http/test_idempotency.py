@@ -22,8 +22,8 @@ def keyed(key, *more):
     return [("Idempotency-Key", key), *more]
 
 
-def told(reply):
-    """What a repeat has in common with the first answer."""
+def shared_parts(reply):
+    """The parts of an answer that a repeat has, too."""
     return reply.status, reply.body, reply.get("etag"), reply.get("location"), reply.get("content-type"), reply.get("cache-control")
 
 
@@ -37,7 +37,7 @@ def twice(server, method, target, key, body=None, **more):
     assert first.status in (200, 201, 204) and first.get("idempotency-replayed") is None, first
     stands = revision(server)
     second = server.api(method, target, body, headers=keyed(key), **more)
-    assert told(second) == told(first) and second.get("idempotency-replayed") == "true", (first, second)
+    assert shared_parts(second) == shared_parts(first) and second.get("idempotency-replayed") == "true", (first, second)
     assert revision(server) == stands
     return first
 
@@ -53,7 +53,7 @@ def test_every_write_is_answered_again(server):
     # As it was answered, whatever came after.
     server.register(name(1), lastmod="2026-02-02")
     again = server.api("POST", "/v1/sitemaps", {"loc": name(1), "lastmod": "2026-01-01"}, headers=keyed("one"))
-    assert told(again) == told(entry)
+    assert shared_parts(again) == shared_parts(entry)
     assert server.api("GET", entry["Location"]).json()["lastmod"] == "2026-02-02"
     twice(server, "POST", "/v1/sitemaps", "list", [{"loc": name(n)} for n in range(2, 9)])
     twice(server, "PUT", f"/v1/sitemaps?index={q(INDEX)}&max_removed=9", "replace", [{"loc": name(n)} for n in range(1, 6)])
@@ -68,14 +68,14 @@ def test_every_write_is_answered_again(server):
     site = twice(server, "POST", "/v1/sites", "site", {"origin": "https://shop.example.org", "cross_hosts": ["cdn.example.net"]})
     assert site.json()["cross_hosts"] == ["cdn.example.net"] and site.json()["indexes"] == 1
     twice(server, "PATCH", site["Location"], "patch", {"cross_hosts": []})
-    assert told(server.api("POST", "/v1/sites", {"origin": "https://shop.example.org", "cross_hosts": ["cdn.example.net"]}, headers=keyed("site"))) == told(site)
+    assert shared_parts(server.api("POST", "/v1/sites", {"origin": "https://shop.example.org", "cross_hosts": ["cdn.example.net"]}, headers=keyed("site"))) == shared_parts(site)
     server.make_token("spare")
     twice(server, "DELETE", "/v1/tokens/spare", "token")
     twice(server, "PATCH", index["Location"], "thaw", {"frozen": False})
     twice(server, "DELETE", index["Location"], "no-index")
     twice(server, "DELETE", site["Location"], "no-site")
     # One line in the log for what was done, none for a repeat.
-    assert len(server.told("site-add")) == 1 and len(server.told("index-add")) == 1
+    assert len(server.wait_for_log("site-add")) == 1 and len(server.wait_for_log("index-add")) == 1
 
 
 def test_another_request_under_the_key(server):
@@ -114,7 +114,7 @@ def test_refusals_and_dry_runs_are_not_kept(server):
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "\xe9", "tab\there"])
-def test_what_is_no_key(server, key):
+def test_invalid_keys(server, key):
     reply = server.api("POST", "/v1/sitemaps", {"loc": name(1)}, headers=keyed(key))
     problem(reply, 400, "malformed-idempotency-key", "Idempotency-Key")
     assert server.api("GET", "/v1/sitemaps").json()["sitemaps"] == []
@@ -136,14 +136,14 @@ def test_large_and_packed_lists(server):
     kind = "application/x-ndjson"
     first = server.api("POST", "/v1/sitemaps", body=lines, content_type=kind, headers=keyed("plain"))
     assert first.status == 200 and first.json()["created"] == 20000
-    assert told(server.api("POST", "/v1/sitemaps", body=lines, content_type=kind, headers=keyed("plain"))) == told(first)
+    assert shared_parts(server.api("POST", "/v1/sitemaps", body=lines, content_type=kind, headers=keyed("plain"))) == shared_parts(first)
     other = lines[:-3] + b" " + lines[-3:]
     assert server.api("POST", "/v1/sitemaps", body=other, content_type=kind, headers=keyed("plain")).status == 422
     gzipped = keyed("packed", ("Content-Encoding", "gzip"))
     first = server.api("POST", "/v1/sitemaps", body=packed, content_type=kind, headers=gzipped)
     assert first.status == 200 and first.json()["unchanged"] == 20000
     again = server.api("POST", "/v1/sitemaps", body=packed, content_type=kind, headers=gzipped)
-    assert told(again) == told(first) and again.get("idempotency-replayed") == "true"
+    assert shared_parts(again) == shared_parts(first) and again.get("idempotency-replayed") == "true"
 
 
 def test_a_long_answer_is_kept_without_its_rows(server):
@@ -173,7 +173,7 @@ def test_what_was_acknowledged_is_known_after_a_crash(server):
     server.start()
     for n, first in answers.items():
         again = server.api("POST", "/v1/sitemaps", {"loc": name(n)}, headers=keyed(f"key-{n}"))
-        assert told(again) == told(first) and again.get("idempotency-replayed") == "true"
+        assert shared_parts(again) == shared_parts(first) and again.get("idempotency-replayed") == "true"
 
 
 def test_a_crash_in_mid_write_parts_nothing(server):
@@ -210,7 +210,7 @@ def test_a_crash_in_mid_write_parts_nothing(server):
     for n, first in sent.items():
         again = server.api("POST", "/v1/sitemaps", {"loc": name(n)}, headers=keyed(f"key-{n}"))
         assert again.status == 201, again  # never 200: that would be a second one
-        assert first is None or told(again) == told(first)
+        assert first is None or shared_parts(again) == shared_parts(first)
 
 
 def test_at_once(server):
@@ -227,7 +227,7 @@ def test_at_once(server):
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(replies) == 8 and len({told(reply) for reply in replies}) == 1, replies
+        assert len(replies) == 8 and len({shared_parts(reply) for reply in replies}) == 1, replies
         assert sum(reply.get("idempotency-replayed") is None for reply in replies) == 1
 
 
@@ -245,14 +245,14 @@ def test_a_day_later_it_is_forgotten(tmp_path):
         server.stop()
         age(server, DAY - 600)
         server.start()
-        assert told(server.api("POST", "/v1/sitemaps", {"loc": name(1)}, headers=keyed("k"))) == told(first)
+        assert shared_parts(server.api("POST", "/v1/sitemaps", {"loc": name(1)}, headers=keyed("k"))) == shared_parts(first)
         server.stop()
         age(server, 600)
         server.start()
         # Whether it was purged before it is asked for or not.
         new = server.api("POST", "/v1/sitemaps", {"loc": name(1)}, headers=keyed("k"))
         assert new.status == 200 and new.json()["unchanged"] == 1 and new.get("idempotency-replayed") is None
-        assert told(server.api("POST", "/v1/sitemaps", {"loc": name(1)}, headers=keyed("k"))) == told(new)
+        assert shared_parts(server.api("POST", "/v1/sitemaps", {"loc": name(1)}, headers=keyed("k"))) == shared_parts(new)
         server.stop()
         age(server, DAY)
         server.start()
@@ -262,7 +262,7 @@ def test_a_day_later_it_is_forgotten(tmp_path):
         server.kill()
 
 
-def test_a_token_has_so_many(server):
+def test_the_keys_of_a_token_are_bounded(server):
     """The oldest go; another token's stay."""
     other = server.make_token("other")
     assert server.api("POST", "/v1/sitemaps", {"loc": name(0)}, headers=keyed("k"), token=other).status == 201

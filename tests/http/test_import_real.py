@@ -60,12 +60,12 @@ def verify(tmp_path, made, origin, source, kind, taken, reasons=(), line=None, r
     stored = lambda: sitemapd("export", database=path).lines()
 
     strict = sitemapd("import", "--index", index, source, database=path)
-    told = strict.out + strict.err
+    result = strict.out + strict.err
     if kind != GOOD:
         assert strict.code == 1, strict
         assert stored() == before, "the catalogue is untouched"
     if kind == BROKEN:
-        assert reasons[0][1] in told, strict
+        assert reasons[0][1] in result, strict
         if line is not None:
             assert re.search(rf"\b{line}\b", strict.err), strict
         skip = sitemapd("import", "--index", index, "--skip-invalid", source, database=path)
@@ -73,19 +73,19 @@ def verify(tmp_path, made, origin, source, kind, taken, reasons=(), line=None, r
         return
     if kind == ODD:
         for number, code in reasons:
-            assert re.search(rf"\b{number}\b.*\b{code}\b" if number else rf"\b{code}\b", told), (number, code, strict)
+            assert re.search(rf"\b{number}\b.*\b{code}\b" if number else rf"\b{code}\b", result), (number, code, strict)
         skip = sitemapd("import", "--index", index, "--skip-invalid", source, database=path)
-        told = skip.out + skip.err
+        result = skip.out + skip.err
         assert skip.code == skip_code, skip
         found = re.findall(r"\b(loc-[a-z-]+|outside-[a-z]+|duplicate|site-unknown)\b", skip.err)
         assert len(found) >= len(reasons), skip
     else:
         assert strict.code == 0, strict
     for remark in remarks:
-        assert remark in told, (remark, told)
+        assert remark in result, (remark, result)
     after, revision = stored(), revision_of(path)
     added = [e for e in after if e["loc"] != origin + "/before.xml"]
-    assert len(added) == taken, (len(added), told)
+    assert len(added) == taken, (len(added), result)
     if entries is not None:
         assert [(e["loc"], e["lastmod"]) for e in added] == entries
     options = ["--skip-invalid"] if kind == ODD else []

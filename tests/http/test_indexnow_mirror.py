@@ -17,7 +17,7 @@ class Mirror:
     def __init__(self, start, origin, endpoint, more=""):
         self.origin, self.endpoint = origin, endpoint
         self.base = f"http://{origin.address}:{origin.port}"
-        del endpoint.told[:]
+        del endpoint.received[:]
         self.origin.answers["/list.xml"] = answer(200, index(self.base + "/a.xml"))
         self.config = (f"[fetch]\nallow_address = 127.0.0.0/8\nrate = 1000\n[site \"m\"]\norigin = {self.base}\nindex = /sitemap_index.xml\n"
                        f"indexnow_key = {KEY}\nindexnow_endpoint = http://127.0.0.2:{endpoint.port}/indexnow\n{more}"
@@ -46,8 +46,8 @@ class Mirror:
         reply = self.server.api("POST", f"/v1/checks?loc={quote(self.base + path, safe='')}")
         assert reply.status == 200 and reply.json()["check"]["state"] == "good", reply
 
-    def told(self, code=200):
-        return [url.removeprefix(self.base) for got, body in self.endpoint.told for url in body["urlList"] if got == code]
+    def notified(self, code=200):
+        return [url.removeprefix(self.base) for got, body in self.endpoint.received for url in body["urlList"] if got == code]
 
 
 def test_what_a_poll_finds_is_reported_once(start, endpoint):  # noqa: F811
@@ -60,9 +60,9 @@ def test_what_a_poll_finds_is_reported_once(start, endpoint):  # noqa: F811
         assert m.changed() == [], "the first read is not a change"
         m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new", "https://elsewhere.example/page")
         m.poll()
-        eventually(lambda: sorted(m.told()) == ["/changed", "/gone", "/new"], "it is reported")
+        eventually(lambda: sorted(m.notified()) == ["/changed", "/gone", "/new"], "it is reported")
         eventually(lambda: m.changed() == [], "it was sent")
-        body = endpoint.told[0][1]
+        body = endpoint.received[0][1]
         assert body["key"] == KEY and body["keyLocation"] == f"{m.base}/{KEY}.txt"
         # The same pages in other bytes are not a change; what came before a restart was reported.
         m.origin.answers["/a.xml"] = answer(200, m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new").replace(b"</url>", b"</url>\n"))
@@ -71,7 +71,7 @@ def test_what_a_poll_finds_is_reported_once(start, endpoint):  # noqa: F811
         server.restart()
         m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new", "/last")
         m.poll()
-        eventually(lambda: m.told()[3:] == ["/last"], "only what is new is reported")
+        eventually(lambda: m.notified()[3:] == ["/last"], "only what is new is reported")
 
 
 def test_what_is_refused_outlives_a_kill_and_is_reported_whole(start, endpoint):  # noqa: F811
@@ -84,13 +84,13 @@ def test_what_is_refused_outlives_a_kill_and_is_reported_whole(start, endpoint):
         endpoint.answer = 503
         m.put("/one", "/two")
         m.poll()
-        eventually(lambda: set(m.told(503)) == {"/two"}, "it is refused")
+        eventually(lambda: set(m.notified(503)) == {"/two"}, "it is refused")
         m.put("/one", "/two", "/three")
         m.poll()
         server.kill()
         endpoint.answer = 200
         server.start()
-        eventually(lambda: sorted(m.told()) == ["/three", "/two"], "both are reported")
+        eventually(lambda: sorted(m.notified()) == ["/three", "/two"], "both are reported")
         eventually(lambda: m.changed() == [], "once")
 
 
@@ -106,16 +106,16 @@ def test_many_changes_at_once_need_indexnow_bulk(start, endpoint):  # noqa: F811
         m.poll()
         eventually(lambda: "24000 of 12000 page URLs changed at once" in server.log(), "it is logged")
         eventually(lambda: m.changed() == [], "and dropped")
-        assert m.told() == []
+        assert m.notified() == []
         server.reload(m.config.replace("indexnow_key", "indexnow_bulk = yes\nindexnow_key"))
         m.put(*(f"/old/{i}" for i in range(12000)))
         m.poll()
-        eventually(lambda: len(m.told()) == 24000, "all are reported, batch by batch")
-        assert len({*m.told()}) == 24000 and max(len(body["urlList"]) for _, body in endpoint.told) == 10000
+        eventually(lambda: len(m.notified()) == 24000, "all are reported, batch by batch")
+        assert len({*m.notified()}) == 24000 and max(len(body["urlList"]) for _, body in endpoint.received) == 10000
         eventually(lambda: m.changed() == [], "once")
 
 
-def test_what_leaves_the_list_and_what_is_no_list_of_pages(start, endpoint):  # noqa: F811
+def test_removed_sitemaps_and_sitemaps_without_pages(start, endpoint):  # noqa: F811
     with Origin() as origin:
         m = Mirror(start, origin, endpoint)
         m.put("/one")
@@ -134,7 +134,7 @@ def test_what_leaves_the_list_and_what_is_no_list_of_pages(start, endpoint):  # 
         origin.answers["/a.xml"] = feed("/other")
         m.poll()
         eventually(lambda: m.changed() == [], "none of it is sent")
-        assert m.told() == []
+        assert m.notified() == []
 
 
 def test_copies_that_vanish_meanwhile_block_nothing(start, endpoint):  # noqa: F811
@@ -147,11 +147,11 @@ def test_copies_that_vanish_meanwhile_block_nothing(start, endpoint):  # noqa: F
         endpoint.answer = 503
         m.put(*(f"/page/{i}" for i in range(12000)))  # two batches
         m.poll()
-        eventually(lambda: m.told(503), "it is refused")
+        eventually(lambda: m.notified(503), "it is refused")
         for file in m.changed():
             file.unlink()
         endpoint.answer = 200
-        eventually(lambda: len(m.told()) == 10000, "the batch at hand is sent", 90)
+        eventually(lambda: len(m.notified()) == 10000, "the batch at hand is sent", 90)
         m.put("/last")
         m.poll()
-        eventually(lambda: "/last" in m.told(), "what changed later is sent", 90)
+        eventually(lambda: "/last" in m.notified(), "what changed later is sent", 90)

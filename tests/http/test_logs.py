@@ -119,17 +119,17 @@ def test_every_line_is_there_after_a_stop(start, tmp_path, form):
         assert own == [f"/none?c={index}&n={n}" for n in range(20)]
 
 
-@pytest.mark.parametrize("trusted, told, remote", [
+@pytest.mark.parametrize("trusted, result, remote", [
     ("127.0.0.1", ["192.0.2.7"], "192.0.2.7"),
     ("127.0.0.0/8", ["198.51.100.1, 2001:db8::7", "127.0.0.9"], "2001:db8::7"),
     ("127.0.0.1", ["not an address"], "127.0.0.1"),
     ("127.0.0.1", [], "127.0.0.1"),
     ("10.0.0.0/8", ["192.0.2.7"], "127.0.0.1"),
 ])
-def test_the_client_behind_a_proxy(start, tmp_path, trusted, told, remote):
+def test_the_client_behind_a_proxy(start, tmp_path, trusted, result, remote):
     path = tmp_path / "access.log"
     server = start(config=f"[server]\ntrusted_proxies = {trusted}\n", env=access(path))
-    server.get("/one", [("X-Forwarded-For", value) for value in told])
+    server.get("/one", [("X-Forwarded-For", value) for value in result])
     server.get("/two")
     server.stop()
     assert {(line["target"], line["remote"]) for line in map(COMBINED.match, lines(path))} == {("/one", remote), ("/two", "127.0.0.1")}
@@ -168,8 +168,8 @@ def test_a_reopen_that_fails(start, tmp_path):
     server = start(env=access(folder / "access.log"))
     folder.rename(tmp_path / "moved")
     server.process.send_signal(signal.SIGUSR1)
-    told = log_has(server, "access-log-not-reopened")[0]
-    assert str(folder) in told and "No such file" in told and "SIGUSR1" in told
+    result = log_has(server, "access-log-not-reopened")[0]
+    assert str(folder) in result and "No such file" in result and "SIGUSR1" in result
     server.get("/kept")
     server.stop()
     assert "/kept" in (tmp_path / "moved" / "access.log").read_text()
@@ -212,9 +212,9 @@ def test_where_it_cannot_be_opened(start, tmp_path):
     server = start(ready=False, env=access(tmp_path / "none" / "access.log"))
     assert server.process.wait(seconds(60)) == 1
     server.kill()
-    told = server.log().splitlines()[-1]
-    assert told.startswith("sitemapd: ") and str(tmp_path / "none") in told and "No such file" in told
-    assert "log.access_log" in told
+    result = server.log().splitlines()[-1]
+    assert result.startswith("sitemapd: ") and str(tmp_path / "none") in result and "No such file" in result
+    assert "log.access_log" in result
 
 
 # ---- the log ------------------------------------------------------------------------------------
@@ -261,8 +261,8 @@ def test_a_request_that_the_server_failed_is_reported(start, tmp_path):
         holder.wait()
         holder.stdout.close()
     for one in ids:
-        told = log_has(server, f"(request {one})")[0]
-        assert "request-failed: POST /v1/sitemaps was answered 503 busy: " in told and "another process" in told
+        result = log_has(server, f"(request {one})")[0]
+        assert "request-failed: POST /v1/sitemaps was answered 503 busy: " in result and "another process" in result
 
 
 def test_levels_and_json(start):

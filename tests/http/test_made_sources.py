@@ -112,9 +112,9 @@ def test_the_configuration_goes_first(w):
     problem(w.post(), 409, "source-exists", "name")
     w.config.write_text(w.config.read_text() + f"[source \"shop\"]\ndirectory = {w.fixed.path}\nurl = {ORIGIN}/x/\n")
     os.kill(w.server.process.pid, 1)
-    w.server.told("reloaded")
+    w.server.wait_for_log("reloaded")
     assert w.server.api("GET", "/v1/sources/shop").json()["managed"] is True
-    assert w.server.told("source-put-aside")
+    assert w.server.wait_for_log("source-put-aside")
     listed = w.server.cli("source", "list", "--json", "--config", str(w.config)).out.splitlines()
     assert [(s["name"], s["managed"]) for s in map(json.loads, listed)] == [("fixed", True), ("shop", True)]
 
@@ -172,7 +172,7 @@ def test_folders_are_read_only_beneath_what_is_opened(w):
     assert w.scan("shop").status == 200
     w.write(roots="")
     os.kill(w.server.process.pid, 1)
-    w.server.told("reloaded")
+    w.server.wait_for_log("reloaded")
     reply = w.scan("shop")
     assert "source_root" in problem(reply, 503, "scan-failed")["detail"]
     assert ORIGIN + "/shop/a.xml" in w.listed()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""What a newcomer does wrong, and what the program says of it: what is wrong and what to do."""
+"""Mistakes of newcomers, and the program's messages: what is wrong and what to do."""
 
 import json
 
@@ -46,7 +46,7 @@ WRONG = [
     ({"loc": f"{ORIGIN}/a.xml", "digest": True}, "digest must be a string, or null"),
     ({"loc": f"{ORIGIN}/a.xml", "index": {}}, "index must be a string"),
 ], ids=lambda value: json.dumps(value)[:40])
-def test_which_type_is_right(server, body, sentence):
+def test_the_supported_content_types_are_named(server, body, sentence):
     reply = server.api("POST", "/v1/sitemaps", body)
     assert (reply.status, reply.json()["code"], reply.json()["detail"]) == (422, "wrong-type", sentence), reply
     reply = server.bulk([body])
@@ -60,8 +60,8 @@ def test_a_parameter_that_is_yes_or_no(server):
 
 @pytest.mark.parametrize("loc, code, words", WRONG, ids=[repr(w[0]) for w in WRONG])
 def test_an_invalid_loc(server, database, tmp_path, loc, code, words):
-    told = sitemapd("add", loc, database=database)
-    assert told.code == 1 and words in told.err and f"({code})" in told.err, told
+    result = sitemapd("add", loc, database=database)
+    assert result.code == 1 and words in result.err and f"({code})" in result.err, result
     reply = server.register(loc)
     assert reply.status == 422 and reply.json()["code"] == code and words in reply.json()["detail"], reply
     reply = server.bulk([loc])
@@ -75,8 +75,8 @@ def test_an_invalid_loc(server, database, tmp_path, loc, code, words):
     path = tmp_path / "list"
     path.write_text(f"{ORIGIN}/good.xml\n{loc}\n")
     for replace in ((), ("--replace",)):
-        told = sitemapd("import", *replace, path, database=database)
-        assert told.code == 1 and words in told.err and f"({code})" in told.err, told
+        result = sitemapd("import", *replace, path, database=database)
+        assert result.code == 1 and words in result.err and f"({code})" in result.err, result
 
 
 # White_Space and format characters (Cf): one rule for all of them.
@@ -84,14 +84,14 @@ HIDDEN = ["\u1680", *map(chr, range(0x2000, 0x2010)), "\u2028", "\u2029", "\u202
 
 
 @pytest.mark.parametrize("pad", [NBSP, BOM + " ", "\u200b", "\u3000\t", *HIDDEN, "".join(HIDDEN)], ids=ascii)
-def test_padding_that_does_not_show_is_padding(database, tmp_path, pad):
+def test_invisible_padding_is_padding(database, tmp_path, pad):
     path = tmp_path / "list"
     path.write_text(f"{ORIGIN}/a.xml\n{pad}{ORIGIN}/b.xml{pad}\n{pad}\n")
-    told = sitemapd("import", path, database=database)
-    assert told.code == 0 and "(loc-padded): 1 in all, first in line 2" in told.err, told
+    result = sitemapd("import", path, database=database)
+    assert result.code == 0 and "(loc-padded): 1 in all, first in line 2" in result.err, result
     path.write_text(f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><sitemap><loc>{pad}{ORIGIN}/c.xml{pad}</loc></sitemap></sitemapindex>')
-    told = sitemapd("import", path, database=database)
-    assert told.code == 0 and "(loc-padded)" in told.err, told
+    result = sitemapd("import", path, database=database)
+    assert result.code == 0 and "(loc-padded)" in result.err, result
     assert [e["loc"] for e in sitemapd("export", database=database).lines()] == [f"{ORIGIN}/{n}.xml" for n in "abc"]
 
 
@@ -101,8 +101,8 @@ def test_without_a_site_each_way_says_how_to_make_one(start, tmp_path):
     detail = "belongs to no site: the catalogue has no sites; create one first (`sitemapd site add ORIGIN`, or POST /v1/sites)"
     assert detail in server.register(loc).json()["detail"]
     assert server.bulk([loc]).json()["rejected"][0]["detail"] == detail
-    for told in (server.cli("add", loc), server.cli("import", "-", input=loc + "\n"), server.cli("import", "--replace", "-", input=loc + "\n")):
-        assert told.code == 1 and "no site: the catalogue has no sites" in told.err and make in told.err and "cross-host" not in told.err, told
+    for result in (server.cli("add", loc), server.cli("import", "-", input=loc + "\n"), server.cli("import", "--replace", "-", input=loc + "\n")):
+        assert result.code == 1 and "no site: the catalogue has no sites" in result.err and make in result.err and "cross-host" not in result.err, result
     assert "no site yet; create one with `sitemapd site add ORIGIN`" in server.cli("list").err
     ready = lambda: ask(server.admin, "GET", "/readyz", host=server.admin).json()
     assert ready()["status"] == "degraded" and [r["code"] for r in ready()["reasons"]] == ["no-site"]
@@ -114,12 +114,12 @@ def test_without_a_site_each_way_says_how_to_make_one(start, tmp_path):
     assert "register one with" in server.cli("list").err
 
 
-def test_a_child_on_a_cdn_is_no_new_site(database, tmp_path):
+def test_a_child_on_a_cdn_needs_a_cross_host_and_not_a_site(database, tmp_path):
     hint = f"`sitemapd site update ORIGIN --add-cross-host cdn.example.net`, then --index URL"
     assert hint in sitemapd("add", f"{CDN}/a.xml", database=database).err
     assert hint in sitemapd("import", "-", input=f"{CDN}/a.xml\n", database=database).err
-    told = sitemapd("add", f"{CDN}/a.xml", "--index", INDEX, database=database)
-    assert told.code == 1 and "--add-cross-host" in told.err
+    result = sitemapd("add", f"{CDN}/a.xml", "--index", INDEX, database=database)
+    assert result.code == 1 and "--add-cross-host" in result.err
     # As it says, it works.
     assert sitemapd("site", "update", ORIGIN, "--add-cross-host", "cdn.example.net", database=database).code == 0
     assert sitemapd("add", f"{CDN}/a.xml", "--index", INDEX, database=database).code == 0
@@ -137,8 +137,8 @@ def test_a_child_on_a_cdn_is_no_new_site(database, tmp_path):
 def test_a_dropped_lastmod_says_so(database, tmp_path, lastmod, code, words):
     path = tmp_path / "x"
     path.write_text(f'{{"loc": "{ORIGIN}/a.xml", "lastmod": "{lastmod}"}}\n')
-    told = sitemapd("import", path, database=database)
-    assert told.code == 0 and f"({code})" in told.err and "the lastmod was dropped: " in told.err and words in told.err, told
+    result = sitemapd("import", path, database=database)
+    assert result.code == 0 and f"({code})" in result.err and "the lastmod was dropped: " in result.err and words in result.err, result
     assert sitemapd("export", database=database).lines()[0]["lastmod"] is None
 
 
@@ -162,7 +162,7 @@ def test_a_server_without_a_site_says_so(start):
     for target in ("/", "/sitemap_index.xml", "/robots.txt"):
         reply = server.get(target)
         assert reply.status == 421 and b"no site here yet; `sitemapd site add ORIGIN` creates one" in reply.body, reply
-    server.told("no-site: there is no site yet")
+    server.wait_for_log("no-site: there is no site yet")
     assert server.api("POST", "/v1/sites", {"origin": ORIGIN}).status == 201
     assert server.get("/robots.txt").status == 200
     server.restart()
@@ -170,8 +170,8 @@ def test_a_server_without_a_site_says_so(start):
 
 
 def test_what_import_cannot_reach(database):
-    told = sitemapd("import", "http://127.0.0.1:9/sitemap_index.xml", database=database)
-    assert told.code == 1 and "127.0.0.1 is not a public internet address; only [fetch] allow_address of the configuration can allow it" in told.err
+    result = sitemapd("import", "http://127.0.0.1:9/sitemap_index.xml", database=database)
+    assert result.code == 1 and "127.0.0.1 is not a public internet address; only [fetch] allow_address of the configuration can allow it" in result.err
     sitemapd("site", "add", "https://shop.example.org", database=database)
-    told = sitemapd("import", "--index", "/sitemap_index.xml", "-", input="", database=database)
-    assert told.code == 1 and "a path is only valid with exactly one site; give the URL of an index" in told.err
+    result = sitemapd("import", "--index", "/sitemap_index.xml", "-", input="", database=database)
+    assert result.code == 1 and "a path is only valid with exactly one site; give the URL of an index" in result.err

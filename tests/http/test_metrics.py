@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""/metrics: what it says is what was done, it is in the format, and it answers whatever the disk
-does. Which names there are is test_metrics_names.py's."""
+"""/metrics: its values match what was done, its format is valid, and it answers even while the disk fails. For the
+names see test_metrics_names.py."""
 
 import os
 import signal
@@ -258,7 +258,7 @@ def test_connections(start):
     with open(os.path.join(server.folder, "sitemapd.conf"), "w", encoding="utf-8") as file:
         file.write(config.format("1s"))
     server.process.send_signal(signal.SIGHUP)
-    server.told("reloaded")
+    server.wait_for_log("reloaded")
     first, second = Connection(server.public), Connection(server.public)
     first.send(b"GET / HT")  # and nothing more
     values = soon(server, lambda v: cut(v, "header-timeout") == 2, "too slow, and idle")

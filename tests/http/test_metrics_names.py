@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""What the documents, the alerts and the dashboard say of metrics is what the server exports, and
-what it exports is documented: names, and labels with their values."""
+"""Metrics in the documents, the alerts and the dashboard are exported by the server, and all exported metrics are
+documented: names, and labels with their values."""
 
 import json
 import os

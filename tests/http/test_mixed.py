@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""Everything at once, and SIGTERM in the middle of it: what was acknowledged is there afterwards, what was refused
-with 503 is not, and of what was never answered each list is there whole or not at all."""
+"""All kinds of requests at once, and SIGTERM in the middle: acknowledged writes are there afterwards, writes
+rejected with 503 are not, and each list without an answer is there whole or not at all."""
 
 import json
 import random

@@ -105,8 +105,8 @@ def test_a_site_that_is_broken_moves(start):
         origin.answers["/refused.xml"] = answer(403, b"no")
         printed = sitemapd("migrate", SITE, "--serve", "--sample", "10", "--connect", f"{origin.address}:{origin.port}")
         assert printed.code in (0, 1), printed
-        told = printed.out + printed.err
-        assert all(re.search(rf"^; - {SITE}{re.escape(path)}: ", told, re.M) for path in ("/gone.xml", "/cut.xml", "/page.xml", "/refused.xml")), told
+        result = printed.out + printed.err
+        assert all(re.search(rf"^; - {SITE}{re.escape(path)}: ", result, re.M) for path in ("/gone.xml", "/cut.xml", "/page.xml", "/refused.xml")), result
         server = start(sites=(), config=printed.out)
         get = lambda path: ask(server.public, "GET", path, host=HOST)
         eventually(lambda: get("/good.xml").body == sitemap("/good.xml"), "what is good is served")

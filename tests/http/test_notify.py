@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""[notify]: who is notified when a source begins to fail, and when it is well again."""
+"""[notify]: notifications when a source begins to fail, and when it has recovered."""
 
 import itertools
 import json
@@ -13,14 +13,14 @@ from origin import Origin, answer, urlset
 @pytest.fixture(scope="module")
 def origin():
     with Origin() as made:
-        made.told = []
+        made.received = []
 
         def take(connection, head):
             length = next(int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:"))
             body = made.body
             while len(body) < length:
                 body += connection.recv(65536)
-            made.told += [json.loads(line) for line in body.splitlines()]
+            made.received += [json.loads(line) for line in body.splitlines()]
             connection.sendall(answer(204, Connection="close"))  # as it does
 
         made.answers["/hook/secret"] = take
@@ -46,12 +46,12 @@ def test_both_kinds_of_source(origin, tmp_path):
         assert server.register(base + "/gone.xml").status == 201
         poll = lambda path: server.api("POST", f"/v1/checks?loc={base}{path}").json().get("check", {})
         eventually(lambda: "date-stale" in poll("/moves.xml").get("remarks", []), "its date stays")
-        failing = lambda: {event["source"]: event for event in origin.told if event["event"] == "source-failing"}
+        failing = lambda: {event["source"]: event for event in origin.received if event["event"] == "source-failing"}
         eventually(lambda: len(failing()) == 2, "both that fail")
         failing = failing()
         assert failing["files"]["site"] == ORIGIN and failing["shop"]["site"] == base
         assert set(failing["shop"]) == {"event", "site", "source", "sentence", "since"} and "404" in failing["shop"]["sentence"]
-        one = lambda event: next(({**each, "since": each["since"][:2]} for each in origin.told if each["event"] == event), None)
+        one = lambda event: next(({**each, "since": each["since"][:2]} for each in origin.received if each["event"] == event), None)
         eventually(lambda: one("date-stale") and one("sitemap-gone"), "what befell single ones", 60)
         assert one("sitemap-gone") == {"event": "sitemap-gone", "site": base, "source": None, "url": base + "/gone.xml",
                                        "sentence": base + "/gone.xml is gone", "since": "20"}
@@ -60,7 +60,7 @@ def test_both_kinds_of_source(origin, tmp_path):
         origin.answers["/gone.xml"] = answer(200, urlset(base + "/page"))
         eventually(lambda: poll("/gone.xml").get("state") == "good", "it is there again")
         folder.mkdir()
-        eventually(lambda: [event["source"] for event in origin.told if event["event"] == "source-well"] == ["files"], "the one that is well", 60)
+        eventually(lambda: [event["source"] for event in origin.received if event["event"] == "source-well"] == ["files"], "the one that is well", 60)
         eventually(lambda: one("sitemap-back"), "what is there again", 60)
         assert "secret" not in server.log()
     finally:

@@ -14,9 +14,9 @@ from harness import BIN, FREE, ORIGIN, environment, eventually, seconds, sitemap
 
 def refused(database, words, *before, args=()):
     done = subprocess.run([*before, BIN, "serve", "--database", str(database), *FREE, *args], capture_output=True, text=True, env=environment(), timeout=seconds(60))
-    told = [line for line in done.stderr.splitlines() if "runs-as-root" not in line]
-    assert done.returncode == 1 and done.stdout == "" and len(told) == 1, done
-    assert re.match(rf"sitemapd: {re.escape(str(database))}(\.lock)?: ", told[0]) and words in told[0], told
+    result = [line for line in done.stderr.splitlines() if "runs-as-root" not in line]
+    assert done.returncode == 1 and done.stdout == "" and len(result) == 1, done
+    assert re.match(rf"sitemapd: {re.escape(str(database))}(\.lock)?: ", result[0]) and words in result[0], result
 
 
 def test_a_second_server_is_refused_and_changes_nothing(start, tmp_path):
@@ -78,7 +78,7 @@ def test_a_backup_renamed_in_leaves_the_lock(server, tmp_path):
     refused(server.database, f"process {server.process.pid} ")
 
 
-def test_a_link_turned_elsewhere_takes_the_lock_along(start, tmp_path):
+def test_the_lock_follows_a_changed_link(start, tmp_path):
     """The lock is on the file that the link leads to: what it leaves is free, what it comes to is taken."""
     sitemapd("site", "add", ORIGIN, database=tmp_path / "one.db")
     shutil.copy(tmp_path / "one.db", tmp_path / "two.db")

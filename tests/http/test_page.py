@@ -550,7 +550,7 @@ def test_a_query_of_a_page_that_a_child_has(server):
     assert server.get(XML + "?page=1").status == 200
 
 
-def test_an_index_never_filled_is_no_document(server):
+def test_an_index_that_never_had_an_entry_is_404(server):
     for target in (XML, GZ):
         reply = server.get(target)
         assert reply.status == 404 and reply["Cache-Control"] == "no-store"
@@ -595,7 +595,7 @@ def test_absolute_form(filled):
     assert raw(f"http://other.example.com{XML}", HOST).status == 400
 
 
-def test_hosts_and_targets_that_are_none(filled):
+def test_invalid_hosts_and_targets(filled):
     """RFC 9112 3.2: 400 whatever host is requested; what is well-formed may be another's (421)."""
     for host in ("%zz", "a%", "www.example.com:65536", ":80", "[www.example.com]", "[::1", "[v1.a]", "[fe80::1%25eth0]", "a#b", "www.example.com/", "u@www.example.com"):
         assert filled.get(XML, host=host).status == 400, host

@@ -139,7 +139,7 @@ def test_it_can_be_turned_off(start, tmp_path):
     assert not os.path.exists(folder(server))
 
 
-def test_what_stands_in_a_files_place(server):
+def test_other_objects_at_the_path_of_a_file(server):
     """A pipe, a link, a file of 50 MiB, a folder: not read, waited for, followed or written through."""
     assert server.bulk(CHILDREN).status == 200
     before = all_forms(server)
@@ -175,7 +175,7 @@ def test_what_stands_in_a_files_place(server):
 
 
 def test_the_folder_swapped_under_the_server(start, tmp_path):
-    """Gone, a link, somebody's file: the right page, told once for each, and no file of another folder is touched."""
+    """Gone, a link, somebody's file: the right page is served, each case is logged once, and no file of another folder is touched."""
     server = start()
     assert server.bulk(CHILDREN).status == 200
     page(server)
@@ -196,4 +196,4 @@ def test_the_folder_swapped_under_the_server(start, tmp_path):
     assert os.listdir(folder(server) + ".moved") == kept
     server.start()
     assert locs(server.get(XML).body) == CHILDREN
-    assert len(server.told("page-store-off", 2)) == 2
+    assert len(server.wait_for_log("page-store-off", 2)) == 2

@@ -239,14 +239,14 @@ def test_the_501st_index_file_is_refused(server):
     at_positions(server, [n * PAGE_ENTRIES for n in range(448)])
     assert server.register(f"{ORIGIN}/a.xml").json()["sitemap"]["warnings"] == []
     # Who registers in lists hears of it as well, once for the site.
-    told = lambda rows: server.bulk(rows).json()["warnings"]
-    assert told([f"{ORIGIN}/l/1.xml"]) == []
+    result = lambda rows: server.bulk(rows).json()["warnings"]
+    assert result([f"{ORIGIN}/l/1.xml"]) == []
     at_positions(server, [448 * PAGE_ENTRIES])
     assert server.register(f"{ORIGIN}/b.xml").json()["sitemap"]["warnings"] == []
     at_positions(server, [449 * PAGE_ENTRIES])
     assert server.register(f"{ORIGIN}/c.xml").json()["sitemap"]["warnings"] == ["pages-nearly-used-up"]
-    assert told([f"{ORIGIN}/l/2.xml", f"{ORIGIN}/l/3.xml"]) == [{"line": 0, "loc": None, "codes": ["pages-nearly-used-up"]}]
-    assert told([f"{ORIGIN}/l/2.xml"]) == [], "nothing was changed"
+    assert result([f"{ORIGIN}/l/2.xml", f"{ORIGIN}/l/3.xml"]) == [{"line": 0, "loc": None, "codes": ["pages-nearly-used-up"]}]
+    assert result([f"{ORIGIN}/l/2.xml"]) == [], "nothing was changed"
     warned = server.cli("add", f"{ORIGIN}/l/4.xml"), server.cli("import", "--index", INDEX, "-", input=f"{ORIGIN}/l/5.xml\n")
     assert all(done.code == 0 and done.err.count("pages-nearly-used-up") == 1 for done in warned), warned
     at_positions(server, [n * PAGE_ENTRIES for n in range(450, 500)])
@@ -262,7 +262,7 @@ def test_the_501st_index_file_is_refused(server):
 # ---- names that two things would have -----------------------------------------------------------
 
 
-def test_a_page_name_is_no_child(server):
+def test_a_page_name_cannot_be_registered(server):
     cap(server, 7)
     for loc in (path_of(1), path_of(2), path_of(7), path_of(1, ".gz"), path_of(7, ".gz"), "/./sitemap_index-3.xml"):
         problem(server.register(ORIGIN + loc), 422, "loc-is-index-page")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""What is asked of hosts elsewhere (probe, import URL, migrate), against an origin of many faults:
-where requests may go, what they take, and what is reported."""
+"""Requests to remote hosts (probe, import URL, migrate), against an origin with many faults: where requests may go,
+their limits, and the reports."""
 
 import email.utils
 import gzip
@@ -78,11 +78,11 @@ BROKEN = {"truncated": "(truncated)", "bomb": "(gzip-bomb)"}
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_verdicts(origin, name):
-    origin.answers["/a.xml"], code, told = FAULTS[name]
+    origin.answers["/a.xml"], code, result = FAULTS[name]
     done = probe(origin, "/a.xml")
     assert done.code == code, done
-    if told:
-        assert verdict(done) == told
+    if result:
+        assert verdict(done) == result
     else:
         assert verdict(done).startswith("broken: ") and verdict(done).endswith(BROKEN[name])
 

@@ -31,7 +31,7 @@ def api_steps(server, chance, names, failures):
                 ok = reply.status == 200
             if not ok:
                 failures.append(reply)
-    except Exception as error:  # told by the test's own thread
+    except Exception as error:  # the test's own thread reports it
         failures.append(error)
 
 

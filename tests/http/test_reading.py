@@ -130,7 +130,7 @@ def test_one_loc(library):
     assert one.json() == found["sitemaps"][0]
 
 
-def test_limits_and_cursors_that_are_none(library):
+def test_invalid_limits_and_cursors(library):
     server = library
     for limit in ("0", "-1", "1001", "x", "1.5", "99999999999999999999999"):
         problem(get(server, LIST, limit=limit), 400, "malformed-parameter", "limit")

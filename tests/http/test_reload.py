@@ -85,10 +85,10 @@ def test_an_unchanged_reload_writes_nothing(reloading):
 def test_what_changes_live(reloading):
     r = reloading("[log]\nlevel = warning\n[limits]\nmax_rejections = 3\n" + SITE)
     r.reload("[log]\nlevel = info\nformat = json\n[limits]\nmax_rejections = 1\nmax_body = 1K\n[server]\nstrict_host = yes\n" + SITE)
-    told = json.loads(r.server.log().splitlines()[-1])
-    assert told["event"] == "reloaded"
+    result = json.loads(r.server.log().splitlines()[-1])
+    assert result["event"] == "reloaded"
     for name in ("[log] level", "[log] format", "[limits] max_rejections", "[limits] max_body", "[server] strict_host"):
-        assert name in told["message"], told
+        assert name in result["message"], result
     reply = r.server.bulk(["bad", "worse", "worst"])
     assert reply.status == 422 and len(reply.json()["rejected"]) == 1, reply
     assert r.server.api("POST", "/v1/sites", {"origin": "https://" + "a" * 2000 + ".example.com"}).status == 413
@@ -134,8 +134,8 @@ def test_what_needs_a_restart(reloading):
     changed = "[server]\nthreads = 3\ncache_control = no-cache\n[catalogue]\nshrink_guard = 50%\n[cache]\nsnapshot_budget = 2M\n[log]\nlevel = debug\n" + SITE
     for _ in range(2):  # as long as it is so, not once
         lines = r.reload(changed)
-        told = sorted(line.split("needs a restart: ")[1] for line in lines if "needs a restart: " in line)
-        assert told == ["[cache] snapshot_budget", "[catalogue] shrink_guard", "[server] cache_control", "[server] threads"], lines
+        result = sorted(line.split("needs a restart: ")[1] for line in lines if "needs a restart: " in line)
+        assert result == ["[cache] snapshot_budget", "[catalogue] shrink_guard", "[server] cache_control", "[server] threads"], lines
     # Flags count before the file: there is nothing to restart for.
     lines = r.reload("[server]\nlisten = 127.0.0.1:1\n[catalogue]\ndatabase = /nowhere/c.db\n" + SITE)
     assert not [line for line in lines if "needs a restart" in line], lines
@@ -299,7 +299,7 @@ def test_under_load(reloading, tmp_path):
         assert r.server.metrics()["sitemapd_entries"] >= i
 
 
-def test_files_that_are_none(reloading):
+def test_invalid_files(reloading):
     """Gone, a folder, half written, not text: refused each time, and the next good one counts."""
     r = reloading()
     whole = "[log]\nlevel = debug\n" + SITE
@@ -418,13 +418,13 @@ def test_a_stop_in_a_stream_of_reloads(reloading):
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
         assert process.wait(seconds(60)) == 0, r.server.log()[-4000:]
-    # By when it was, not by what the log had told so far, which may be behind.
+    # By the time of each event, since the log may be behind.
     later = [line for line in r.server.log().splitlines() if " info reloaded: " in line and line.split("Z ")[0] > stood[:23]]
     assert len(later) <= 1, later
 
 
-def test_a_log_is_opened_anew_in_a_stream_of_reloads(reloading, tmp_path):
+def test_a_log_is_reopened_in_a_stream_of_reloads(reloading, tmp_path):
     r = reloading(LONG + f"[log]\naccess_log = {tmp_path}/access.log\n")
     with stream_of_reloads(r):
         r.server.process.send_signal(signal.SIGUSR1)
-        r.server.told("access-log-reopened")
+        r.server.wait_for_log("access-log-reopened")

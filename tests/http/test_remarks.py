@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""What the sitemap files of a folder hold that crawlers can make nothing of: told by rule, line and column, in the
-API, the log, the metrics and by `scan`; left out of the index where no page of it is of use."""
+"""Page URLs in a folder's sitemap files that crawlers cannot use: reported by rule, line and column, in the
+API, the log, the metrics and by `scan`. A file without a usable page URL is left out of the index."""
 
 import gzip
 import os
@@ -87,14 +87,14 @@ def test_each_is_reported_and_stays_listed(world):
     assert details["foreign.xml", "outside-site"].endswith("; 2 in all, also line 4")
     assert world.source()["remarked"] == len(REMARKED) == world.metric("source_remarked")
     assert world.ready() is None, "remarks degrade nothing"
-    told = world.told("source-file-remark", len(REMARKED))
-    assert len(told) == len(REMARKED)
-    (line,) = (t for t in told if "dates.xml" in t)
+    result = world.wait_for_log("source-file-remark", len(REMARKED))
+    assert len(result) == len(REMARKED)
+    (line,) = (t for t in result if "dates.xml" in t)
     assert "lastmod-invalid, line 3 column 42" in line and "also lastmod-in-future, lastmod-no-zone" in line, line
 
     state = world.state()
     world.scan()
-    assert world.state() == state and len(world.told("source-file-remark")) == len(REMARKED), "told once"
+    assert world.state() == state and len(world.wait_for_log("source-file-remark")) == len(REMARKED), "reported once"
     for name in REMARKED:
         world.folder.put(name, urlset(f"/deep/{name}"), OLD + 100)
     world.scan()
@@ -181,4 +181,4 @@ def test_fifty_thousand_bad_urls_are_one_remark(world):
     world.start(NOT_WATCHED)
     (remark,) = world.source()["remarks"]
     assert remark["count"] == 49999 and remark["line"] == 4 and len(remark["detail"]) < 300, remark
-    assert len(world.told("source-file-remark")[0]) < 600
+    assert len(world.wait_for_log("source-file-remark")[0]) < 600

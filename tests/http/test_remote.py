@@ -87,22 +87,22 @@ def test_faults_of_children(start):
         origin.answers.update({path: given for path, (given, _) in answers.items()})
         origin.answers["/list.xml"] = answer(200, index(*(base + path for path in answers), elsewhere + "/x.xml", "nonsense"))
         server = start(sites=(), config=config(base))
-        told = {path: what for path, (_, what) in answers.items() if what}
-        missing = lambda: {f"{path} {what}" for path, what in told.items() if f"{base}{path} {what}" not in server.log()}
+        outcome = {path: what for path, (_, what) in answers.items() if what}
+        missing = lambda: {f"{path} {what}" for path, what in outcome.items() if f"{base}{path} {what}" not in server.log()}
         eventually(lambda: not missing(), "all are reported")
         for path, (_, what) in answers.items():
             if what is None:
                 assert f"{base}{path} is " not in server.log()
-        bad = {word: sum(f" is {word} (" in f" {what}" for what in told.values()) for word in ("empty", "gone", "not-a-sitemap", "broken", "refused", "unreachable")}
+        bad = {word: sum(f" is {word} (" in f" {what}" for what in outcome.values()) for word in ("empty", "gone", "not-a-sitemap", "broken", "refused", "unreachable")}
         ready = server.api("GET", "/readyz").json()
         reasons = {r["code"]: r["detail"] for r in ready["reasons"]}
         assert reasons["source-checks"] == (
-            f"shop: {len(told)} sitemaps have problems: " + ", ".join(f"{n} {word}" for word, n in bad.items()) +
+            f"shop: {len(outcome)} sitemaps have problems: " + ", ".join(f"{n} {word}" for word, n in bad.items()) +
             "; GET /v1/checks?source=shop&state=empty, and the same for each other state, shows which and why"), ready
         assert reasons["source-problems"].startswith("shop: 2 sitemaps of its list are rejected"), ready  # two that the list may not name
         assert server.log().count(" warning source-file-problem: shop: 2 sitemaps of its list are rejected; GET /v1/sources/shop shows which and why\n") == 1
         status = sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token})
-        assert f"sitemaps listed, {len(told) + 2} with a problem" in status.out, status
+        assert f"sitemaps listed, {len(outcome) + 2} with a problem" in status.out, status
         # All are listed still, what is dated by its pages is dated; nothing leads to where nobody may look.
         eventually(lambda: body(server, origin).count("<lastmod>2025-02-03</lastmod>") == 4, "the good ones are dated")
         assert body(server, origin).count("<loc>") == len(answers)
@@ -134,9 +134,9 @@ def test_a_source_that_waits_for_a_resting_host_is_failing(start):
         server = start(sites=(), config=settings + f'[source "other"]\nupstream = {base}/other.xml\n')
         reasons = lambda: [(reason["code"], reason["detail"].split(":")[0]) for reason in server.api("GET", "/readyz").json()["reasons"]]
         eventually(lambda: sorted(reasons()) == [("source-failing", "other"), ("source-failing", "shop")], "both are failing")
-        told = {source["name"]: source["failure_code"] for source in server.api("GET", "/v1/sources").json()["sources"]}
-        assert sorted(told.values()) == ["host-resting", "server-error"], told
-        assert len(server.told("source-scan-failed", 2)) == 2
+        outcome = {source["name"]: source["failure_code"] for source in server.api("GET", "/v1/sources").json()["sources"]}
+        assert sorted(outcome.values()) == ["host-resting", "server-error"], outcome
+        assert len(server.wait_for_log("source-scan-failed", 2)) == 2
 
 
 def test_what_the_api_registers_is_watched(start):
@@ -266,14 +266,14 @@ def test_what_polls_changed_is_in_the_history_for_who_asks(start):
         server = start(sites=(), config=f'{SETTINGS}[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\ncheck = yes\n')
         assert server.register(base + "/a.xml", lastmod="2026-01-01").status == 201
         poll = lambda: server.api("POST", f"/v1/checks?loc={base}/a.xml")
-        told = lambda query: [(change["kind"], change["updated"]) for change in server.api("GET", "/v1/history?" + query).json()["changes"]]
+        outcome = lambda query: [(change["kind"], change["updated"]) for change in server.api("GET", "/v1/history?" + query).json()["changes"]]
         eventually(lambda: poll().status == 200, "it is watched")
         origin.answers["/a.xml"] = answer(200, urlset(base + "/another", lastmod="2026-02-02"))
         eventually(lambda: poll().status == 200, "its turn comes")
         eventually(lambda: "<lastmod>2026-02-02</lastmod>" in body(server, origin), "its date moves")
-        assert ("registration", 0) in told("") and "check" not in dict(told("")) and told("limit=1")[0] == ("registration", 0)
-        assert told("kind=check") == [("check", 1)]
-        assert told(f"loc={base}/a.xml") == [("check", 1), ("registration", 0)]
+        assert ("registration", 0) in outcome("") and "check" not in dict(outcome("")) and outcome("limit=1")[0] == ("registration", 0)
+        assert outcome("kind=check") == [("check", 1)]
+        assert outcome(f"loc={base}/a.xml") == [("check", 1), ("registration", 0)]
         revision = server.api("GET", "/v1/history?kind=check").json()["changes"][0]["revision"]
         (row,) = server.api("GET", f"/v1/history/{revision}").json()["rows"]
         assert (row["before"]["lastmod"], row["after"]["lastmod"]) == ("2026-01-01", "2026-02-02")
@@ -299,10 +299,10 @@ def test_an_upstream_is_scanned_once_from_the_command_line(tmp_path):
         origin.answers["/list.xml"] = answer(200, index(base + "/b.xml"))
         held = run("scan", "shop", "--max-removed", "0")
         assert held.code == 1 and "1 entry that the list no longer names is held back" in held.err, held
-        for bad, told in ((answer(200, urlset(base + "/x")), "urlset-not-index: "), (answer(508), "upstream-is-this-server: ")):
+        for bad, outcome in ((answer(200, urlset(base + "/x")), "urlset-not-index: "), (answer(508), "upstream-is-this-server: ")):
             origin.answers["/list.xml"] = bad
             refused = run("scan", "shop", "--dry-run")
-            assert refused.code == 1 and told in refused.err, refused
+            assert refused.code == 1 and outcome in refused.err, refused
         assert "CDN-Loop: sitemapd-" in origin.asked[-1]
         problem = run("scan", "shop", "--url", base + "/")
         assert problem.code == 2 and "--url can only be used with a folder" in problem.err
@@ -315,8 +315,8 @@ def test_a_list_that_was_never_read_is_seen_in_the_file(start):
         origin.answers["/list.xml"] = answer(404)
         server = start(sites=(), config=config(base))
         eventually(lambda: server.api("GET", "/v1/sources/shop").json()["failure"], "it fails")
-        told = eventually(lambda: (found := server.cli("status")) and "failing: " in found.out and found, "it is seen")
-        assert "  shop " in told.out and "scanned never; not declared here" in told.out, told
+        outcome = eventually(lambda: (found := server.cli("status")) and "failing: " in found.out and found, "it is seen")
+        assert "  shop " in outcome.out and "scanned never; not declared here" in outcome.out, outcome
         server.stop()
         assert server.cli("source", "remove", "shop").out == "shop: removed; its entries stay\n"
         assert "  shop " not in server.cli("status").out
@@ -493,9 +493,9 @@ def test_a_removed_source_is_still_called_remote(start):
         eventually(lambda: server.api("GET", "/v1/sources/new").json().get("problems"), "the other one is read")
         assert [p["detail"] for p in server.api("GET", "/v1/sources/new").json()["problems"]] == [
             f'is owned by "shop", in {base}/sitemap_index.xml; it was not changed; if that is an old name of this source, `sitemapd source remove` it']
-        told = [line for line in server.log().splitlines() if "source-no-longer-configured" in line]
-        assert told[-1].endswith("shop: was removed from the configuration: the upstream is no longer read, and its sitemaps are no longer served: crawlers get 404; its entries stay; "
-                                 "`sitemapd source remove shop` lets another source take them over and serve them"), told
+        outcome = [line for line in server.log().splitlines() if "source-no-longer-configured" in line]
+        assert outcome[-1].endswith("shop: was removed from the configuration: the upstream is no longer read, and its sitemaps are no longer served: crawlers get 404; its entries stay; "
+                                 "`sitemapd source remove shop` lets another source take them over and serve them"), outcome
         eventually(lambda: re.search(r"^shop +remote  not declared here", server.cli("source", "list").out, re.M), "it is known as what it was")
         server.stop()
         server.start()
@@ -744,8 +744,8 @@ def test_a_web_server_that_leads_sitemaps_elsewhere(start):
         door.answers[names[1]] = answer(404)  # the location block catches it
         door.answers[names[2]] = answer(403)  # this machine is locked out, which says nothing of crawlers
         server = start(sites=(), config=config(base, connect=f"{old.address}:{old.port}").replace("127.0.0.2\n", "127.0.0.2\nallow_address = 127.0.0.3\n"))
-        told = f"{base}{names[1]} is unreachable (public-differs): by its public address it answers 404; {old.address}:{old.port} has it"
-        eventually(lambda: told in server.log(), "it is reported")
+        outcome = f"{base}{names[1]} is unreachable (public-differs): by its public address it answers 404; {old.address}:{old.port} has it"
+        eventually(lambda: outcome in server.log(), "it is reported")
         eventually(lambda: sorted(door.paths()) == names, "all were asked for by their public address")
         assert server.log().count("check-problem") == 1
         assert "credentials" not in "".join(door.asked).lower()
@@ -756,7 +756,7 @@ def test_a_web_server_that_leads_sitemaps_elsewhere(start):
             return reply.json()["check"]
 
         bad = poll(names[1])
-        assert (bad["state"], bad["code"]) == ("unreachable", "public-differs") and bad["detail"] in told, bad
+        assert (bad["state"], bad["code"]) == ("unreachable", "public-differs") and bad["detail"] in outcome, bad
         reasons = {r["code"]: r["detail"] for r in server.api("GET", "/readyz").json()["reasons"]}
         assert "1 unreachable" in reasons["source-checks"], reasons
         assert poll(names[0])["state"] == poll(names[2])["state"] == "good"
@@ -767,7 +767,7 @@ def test_a_web_server_that_leads_sitemaps_elsewhere(start):
         assert ask(server.public, "GET", "/sitemap_index.xml", host=f"{door.address}:{door.port}").body.count(b"<loc>") == 3
         door.answers[names[1]] = answer(200, urlset(base + "/page"))
         assert poll(names[1])["state"] == "good"
-        server.told(f"{base}{names[1]} is good again")
+        server.wait_for_log(f"{base}{names[1]} is good again")
 
         def pass_on(connection, head):
             """The rule that is too wide leads to this very server, with all that the request has."""

@@ -120,15 +120,15 @@ def test_nights(make):
     shop.serve(xml(rows), ETag='"1"')
     shop.poll("good")
     assert shop.check()["remarks"] == ["split"] and shop.check()["urls"] == COUNT and shop.check()["code"] is None
-    assert f"{shop.all}: its {COUNT} page URLs are a urlset: {COUNT} added, 0 updated, 0 removed" in shop.server.told("source-file-split")[-1]
+    assert f"{shop.all}: its {COUNT} page URLs are a urlset: {COUNT} added, 0 updated, 0 removed" in shop.server.wait_for_log("source-file-split")[-1]
     assert shop.listed() == [loc for loc, _ in rows]
     assert shop.changes() == [(COUNT, 0, 0, 0)]
     first = shop.pages()
     assert set(first) == {shop.all, shop.base + "/all-2.xml", shop.base + "/small.xml"}
     shop.until(lambda: shop.source()["split_files"] == [{"path": shop.all, "urls": COUNT}], "the list has it as split")
     assert shop.source()["quarantined"] == 0 and shop.source()["listed"] == 1, "it is neither an entry of the list nor a problem"
-    told = sitemapd("scan", "shop", "--dry-run", "--server", "http://" + shop.server.admin, env={"SITEMAPD_TOKEN": shop.server.token})
-    assert told.out == "would be: 0 added, 0 updated, 0 removed, 0 sitemaps with a problem\n", told
+    outcome = sitemapd("scan", "shop", "--dry-run", "--server", "http://" + shop.server.admin, env={"SITEMAPD_TOKEN": shop.server.token})
+    assert outcome.out == "would be: 0 added, 0 updated, 0 removed, 0 sitemaps with a problem\n", outcome
 
     # Asked for what is new only, and it is not.
     conditional = lambda head: "If-None-Match: \"1\"" in head
@@ -227,10 +227,10 @@ def test_reloaded_while_it_is_fetched(make):
     named = settings.read_text()
 
     def reload(text):
-        reloads = len(shop.server.told("reload"))
+        reloads = len(shop.server.wait_for_log("reload"))
         settings.write_text(text)
         shop.server.process.send_signal(signal.SIGHUP)
-        eventually(lambda: len(shop.server.told("reload")) > reloads, "it is read again")
+        eventually(lambda: len(shop.server.wait_for_log("reload")) > reloads, "it is read again")
 
     shop.serve(xml(shop.rows(COUNT)))
     reload(named.replace(shop.split, ""))

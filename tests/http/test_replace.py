@@ -314,8 +314,8 @@ def test_an_empty_import_does_not_empty_a_share(server):
         assert held.code == 1 and len(everything(server)) == 36, held
     assert "--max-removed 8" in held.err, held
     for text in ("", "\n\n", "[]"):  # no loc names the index
-        told = server.cli("import", "--replace", "--max-removed", "8", "-", input=text)
-        assert told.code == 1 and "names no index" in told.err and "--index" in told.err, told
+        result = server.cli("import", "--replace", "--max-removed", "8", "-", input=text)
+        assert result.code == 1 and "names no index" in result.err and "--index" in result.err, result
     assert server.cli("import", "--index", INDEX, "--replace", "--max-removed", "8", "-", input="").code == 0
     eventually(lambda: len(page(server)) == 28, "the server serves what the command did")
 
@@ -468,11 +468,11 @@ def test_a_dry_run_answers_the_same_and_writes_nothing(server):
         assert (page(server), everything(server), revision(server)) == (before, entries, at), (method, target, dry)
         real = server.api(method, target + ("&" if "?" in target else "?") + "dry_run=0", body)
         assert dry.status == real.status, (method, target, dry, real)
-        told, done = dry.json(), real.json()
+        result, done = dry.json(), real.json()
         if real.status == 200:
-            assert told.pop("revision") == at and done.pop("revision") >= at
-            assert len(told.pop("rows")) == told.pop("rows_total")
-        assert told == done, (method, target, dry, real)
+            assert result.pop("revision") == at and done.pop("revision") >= at
+            assert len(result.pop("rows")) == result.pop("rows_total")
+        assert result == done, (method, target, dry, real)
     assert server.api("GET", "/v1/sites").json()["sites"] == []
 
 

@@ -97,7 +97,7 @@ def test_an_earlier_catalogue_is_served(start, tmp_path, earlier, copy):
     server = start(database=path, sites=(), token=None, binary=NEXT)
     holds_everything(server, facts)
     assert facts_of(path)[0] == NEXT_VERSION
-    assert server.told(" catalogue-upgraded: ")[0].endswith(
+    assert server.wait_for_log(" catalogue-upgraded: ")[0].endswith(
         "the catalogue was upgraded from schema 1 to schema 2; earlier releases that know only schema 1 reject it")
     server.restart()
     assert server.log().count("catalogue-upgraded") == 1
@@ -450,14 +450,14 @@ def test_a_disk_that_is_mounted_read_only_is_named(start, tmp_path):
     there = tmp_path / "disk"
     there.mkdir()
     command = ["unshare", "-r", "-m", "sh", "-c", READ_ONLY, "sh", there, server.database, BIN]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    if told.returncode == 77 or "unshare" in told.stderr:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode == 77 or "unshare" in result.stderr:
         pytest.skip("nothing can be mounted here")
-    lines = told.stderr.splitlines()
-    assert len(lines) == 3 and all("is mounted read-only" in line and "No such file" not in line for line in lines), told
+    lines = result.stderr.splitlines()
+    assert len(lines) == 3 and all("is mounted read-only" in line and "No such file" not in line for line in lines), result
 
 
-def test_a_catalogue_at_work_is_no_backup(start, tmp_path):
+def test_a_catalogue_in_use_is_not_accepted_as_a_backup(start, tmp_path):
     server = start()
     server.register(ORIGIN + "/a.xml")
     refused(sitemapd("restore", server.database, database=tmp_path / "other.db"), "sitemapd backup")
@@ -477,7 +477,7 @@ def test_through_a_link(start, tmp_path):
     done(sitemapd("check", database=server.database))
 
 
-def test_what_is_no_file_is_never_replaced(tmp_path, copy):
+def test_only_regular_files_are_replaced(tmp_path, copy):
     pipe, backup = tmp_path / "pipe", str(copy("backup.db"))
     os.mkfifo(pipe)
     for place in (pipe, tmp_path):

@@ -72,15 +72,15 @@ def test_a_site_is_made_with_it(server):
     ],
     ids=["html", "html behind space", "control", "C1", "long"],
 )
-def test_what_is_no_robots_txt_is_refused(filled, tmp_path, text, words):
+def test_invalid_robots_txt_is_rejected(filled, tmp_path, text, words):
     assert patch(filled, OWN).status == 200
     reply = problem(patch(filled, text), 422, "robots-malformed")
     assert reply["field"] == "robots" and words in reply["detail"]
     assert robots(filled) == OWN + LINE
     path = tmp_path / "robots"
     path.write_text(text)
-    told = filled.cli("site", "update", ORIGIN, "--robots", path)
-    assert told.code == 1 and words in told.err and "robots-malformed" in told.err, told
+    result = filled.cli("site", "update", ORIGIN, "--robots", path)
+    assert result.code == 1 and words in result.err and "robots-malformed" in result.err, result
     assert robots(filled) == OWN + LINE
 
 
@@ -94,8 +94,8 @@ def test_a_text_with_other_line_ends_and_bytes(filled, tmp_path):
     assert filled.cli("site", "update", ORIGIN, "--robots", path).code == 0
     eventually(lambda: robots(filled) == "# B?cher\n" + OWN + LINE, "it is served")
     path.write_bytes(b"User-agent: *\nDisallow: /b\xfccher\n")
-    told = filled.cli("site", "update", ORIGIN, "--robots", path)
-    assert told.code == 1 and "is not text in UTF-8" in told.err
+    result = filled.cli("site", "update", ORIGIN, "--robots", path)
+    assert result.code == 1 and "is not text in UTF-8" in result.err
     assert robots(filled) == "# B?cher\n" + OWN + LINE
 
 
@@ -128,13 +128,13 @@ def test_the_changes_report_it(filled):
     site_add(filled, SHOP)
     next = filled.api("GET", "/v1/changes?since=0").json()["next"]
     assert patch(filled, OWN, SHOP).status == 200
-    told = filled.api("GET", f"/v1/changes?since={next}&wait=5").json()
-    assert [(p["url"], p["removed"]) for p in told["pages"]] == [(f"{SHOP}/robots.txt", False)]
-    assert told["pages"][0]["etag"] == filled.get("/robots.txt", host="shop.example.org")["ETag"]
-    assert filled.api("GET", f"/v1/changes?since={told['next']}").json()["pages"] == []
+    result = filled.api("GET", f"/v1/changes?since={next}&wait=5").json()
+    assert [(p["url"], p["removed"]) for p in result["pages"]] == [(f"{SHOP}/robots.txt", False)]
+    assert result["pages"][0]["etag"] == filled.get("/robots.txt", host="shop.example.org")["ETag"]
+    assert filled.api("GET", f"/v1/changes?since={result['next']}").json()["pages"] == []
 
 
-def test_lines_that_name_our_pages_stand_once(filled):
+def test_sitemap_lines_of_own_pages_occur_once(filled):
     foreign = f"Sitemap: {SHOP}/x.xml\nSitemap: {ORIGIN}/other.xml\nSitemap: {ORIGIN}/sitemap_index-2.xml\n"
     foreign += f"# Sitemap: {INDEX}\nSitemap: {INDEX}?page=1\nSitemap: http://www.example.com/other.xml\n"
     ours = [
@@ -160,8 +160,8 @@ def test_a_robots_file_of_the_configuration(start, tmp_path):
     assert server.register(f"{ORIGIN}/a.xml").status == 201
     assert robots(server) == OWN + f"Sitemap: {SHOP}/x.xml\n" + LINE
     assert problem(patch(server, OWN), 409, "managed-by-config")
-    told = server.cli("site", "update", ORIGIN, "--no-robots")
-    assert told.code == 1 and "managed by the configuration file" in told.err
+    result = server.cli("site", "update", ORIGIN, "--no-robots")
+    assert result.code == 1 and "managed by the configuration file" in result.err
 
 
 def test_a_section_takes_over_what_the_api_had_set(start, tmp_path):
@@ -174,7 +174,7 @@ def test_a_section_takes_over_what_the_api_had_set(start, tmp_path):
     server.stop()
     server = start("--config", str(conf), sites=(), database=server.database)
     assert robots(server) == LINE
-    server.told("robots-put-aside")
+    server.wait_for_log("robots-put-aside")
     assert server.api("GET", f"/v1/sites/{site_id(server, ORIGIN)}").json()["robots"] is None
 
 
@@ -182,16 +182,16 @@ def test_the_command_line_sets_it(filled, tmp_path):
     path = tmp_path / "robots.txt"
     path.write_text(OWN)
     of = lambda *args, **more: filled.cli("site", "update", ORIGIN, *args, **more)
-    told = of("--robots", path)
-    assert told.code == 0 and "robots.txt: 30 bytes of its own, and the Sitemap lines (before: the Sitemap lines alone)" in told.out, told
+    result = of("--robots", path)
+    assert result.code == 0 and "robots.txt: 30 bytes of its own, and the Sitemap lines (before: the Sitemap lines alone)" in result.out, result
     eventually(lambda: robots(filled) == OWN + LINE, "it is served")
     assert json.loads(filled.cli("site", "list", "--json").out)["robots"] == OWN
     assert "30 bytes of its own" in filled.cli("site", "list").out
     assert of("--robots", path).out.startswith(f"{ORIGIN}: unchanged\n")
     assert of("--robots", "-", input="Disallow:\n").code == 0
     eventually(lambda: robots(filled) == "Disallow:\n" + LINE, "from standard input")
-    told = of("--robots-off")
-    assert told.code == 0 and "served by another server (before: 10 bytes" in told.out
+    result = of("--robots-off")
+    assert result.code == 0 and "served by another server (before: 10 bytes" in result.out
     eventually(lambda: robots(filled) == 404, "off")
     assert of("--no-robots").code == 0
     eventually(lambda: robots(filled) == LINE, "as at first")
@@ -201,8 +201,8 @@ def test_the_command_line_sets_it(filled, tmp_path):
         (("--robots", tmp_path), 1, "cannot be read"),
         (("--robots", "-"), 1, "is empty"),
     ):
-        told = of(*args, **({"input": ""} if args[-1] == "-" else {}))
-        assert told.code == code and words in told.err and told.err.count("\n") == 1, told
+        result = of(*args, **({"input": ""} if args[-1] == "-" else {}))
+        assert result.code == code and words in result.err and result.err.count("\n") == 1, result
     (tmp_path / "nul").write_bytes(b"User-agent: *\n\0Disallow: /\n")
     assert "control character" in of("--robots", tmp_path / "nul").err
     (tmp_path / "latin").write_bytes(b"Disallow: /\xfc\n")

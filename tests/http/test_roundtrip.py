@@ -128,8 +128,8 @@ def test_a_second_run_is_no_change(original, start, tmp_path):
     copy = start(folder=folder, database=database, sites=())
     state = copy.metrics()["sitemapd_catalogue_revision"], pages_of(copy), exported(database).out
     for args in ((), ("--replace",), ("--skip-invalid",)):
-        told = done(sitemapd("import", *args, "-", input=text, database=database))
-        assert "unchanged" in told.out + told.err
+        result = done(sitemapd("import", *args, "-", input=text, database=database))
+        assert "unchanged" in result.out + result.err
     # Lines in another order are the same catalogue.
     lines = text.splitlines(keepends=True)
     random.Random(1).shuffle(lines)
@@ -227,7 +227,7 @@ def test_skip_invalid_keeps_the_places_of_the_rest(original, tmp_path):
     lay_out(database)
     assert sitemapd("import", "-", input="".join(broken), database=database).code == 1
     assert exported(database).out == "", "all or nothing"
-    told = sitemapd("import", "--skip-invalid", "-", input="".join(broken), database=database)
-    assert "loc-relative" in told.err + told.out, told
+    result = sitemapd("import", "--skip-invalid", "-", input="".join(broken), database=database)
+    assert "loc-relative" in result.err + result.out, result
     kept = [json.loads(l) for i, l in enumerate(lines) if i not in (5, 9)]
     assert shown(exported(database).lines()) == shown(kept)

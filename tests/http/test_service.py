@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""What a service manager sees: readiness, reload, watchdog, sockets handed over; and what the process
-may do: users, file modes, memory."""
+"""The interface to a service manager: readiness, reload, watchdog, socket activation; and the process: user, file modes,
+memory."""
 
 import fcntl
 import json
@@ -38,9 +38,9 @@ class Manager:
 
     def next_but_alive(self):
         while True:
-            told = self.next()
-            if told != {"WATCHDOG": "1"}:
-                return told
+            result = self.next()
+            if result != {"WATCHDOG": "1"}:
+                return result
 
 
 @pytest.mark.parametrize("kind", ["path", "abstract"])
@@ -49,14 +49,14 @@ def test_notify(start, tmp_path, kind):
     manager = Manager(name if kind == "path" else "\0" + name[1:])
     config = tmp_path / "sitemapd.conf"
     server = start(config=f'[site "main"]\norigin = {ORIGIN}\n', sites=(), env={"NOTIFY_SOCKET": name})
-    told = manager.next()
-    assert told["READY"] == "1" and server.public in told["STATUS"] and server.admin in told["STATUS"]
+    result = manager.next()
+    assert result["READY"] == "1" and server.public in result["STATUS"] and server.admin in result["STATUS"]
     for text, word in ((config.read_text() + "[log]\nlevel = debug\n", "reloaded: "), ("nonsense", "reload-refused: ")):
         config.write_text(text)
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         server.process.send_signal(signal.SIGHUP)
-        told = manager.next()
-        assert told["RELOADING"] == "1" and before <= int(told["MONOTONIC_USEC"]) <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        result = manager.next()
+        assert result["RELOADING"] == "1" and before <= int(result["MONOTONIC_USEC"]) <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         assert manager.next()["READY"] == "1"
         eventually(lambda: word in server.log(), word)
     server.process.send_signal(signal.SIGTERM)

@@ -42,9 +42,9 @@ def test_a_map_for_haproxy(shards):
 
 
 def test_a_map_for_nginx(shards):
-    told = run("shard", "map", *servers(shards), "--format", "nginx")
-    assert told.code == 0
-    assert told.out == (
+    result = run("shard", "map", *servers(shards), "--format", "nginx")
+    assert result.code == 0
+    assert result.out == (
         'map $host $sitemapd_shard_of_host {\n    "a.example.net" b;\n    "example.com" a;\n    "shop.example.net" b;\n    "www.example.com" a;\n}\n'
         'map $http_host $sitemapd_shard {\n    default $sitemapd_shard_of_host;\n    "localhost:8080" a;\n    "news.example.com:8443" a;\n}\n')
 
@@ -60,9 +60,9 @@ def test_httproutes_have_sixteen_hosts_at_most(shards, tmp_path):
     many = Server(tmp_path, sites=()).start()
     aliases = [f"h{i:02}.example.org" for i in range(20)] + ["127.0.0.1:81", "[::1]"]
     assert many.api("POST", "/v1/sites", {"origin": "https://z.example.org", "host_aliases": aliases}).status == 201
-    told = run("shard", "map", "--server", f"many=http://{many.admin}", "--format", "httproute", "--gateway", "outer")
+    result = run("shard", "map", "--server", f"many=http://{many.admin}", "--format", "httproute", "--gateway", "outer")
     many.stop()
-    first, second = told.out.split("---\n")[1:]
+    first, second = result.out.split("---\n")[1:]
     for number, route in ((1, first), (2, second)):
         assert f'kind: HTTPRoute\nmetadata:\n  name: "sitemapd-many-{number}"\n' in route and '  - name: "outer"\n' in route and '    - name: "many"\n      port: 8080\n' in route
     hosts = [line.strip()[3:-1] for route in (first, second) for line in route.split("hostnames:\n")[1].splitlines()]
@@ -95,8 +95,8 @@ def test_a_host_of_two_shards_is_a_conflict(shards, tmp_path):
     other = Server(tmp_path, sites=()).start()
     assert other.api("POST", "/v1/sites", {"origin": "https://other.example.org", "host_aliases": ["shop.example.net"]}).status == 201
     for more in ((), ("--check", os.devnull)):
-        told = run("shard", "map", *servers(shards), "--server", f"c=http://{other.admin}", *more)
-        assert told.code == 1 and told.out == "" and "shop.example.net: conflict: shards b and c both have it" in told.err, told
+        result = run("shard", "map", *servers(shards), "--server", f"c=http://{other.admin}", *more)
+        assert result.code == 1 and result.out == "" and "shop.example.net: conflict: shards b and c both have it" in result.err, result
     other.stop()
     gone = run("shard", "map", *servers(shards), "--server", f"c=http://{other.admin}")
     assert gone.code == 1 and gone.out == ""
@@ -109,8 +109,8 @@ def test_a_host_of_two_shards_is_a_conflict(shards, tmp_path):
 def test_what_is_not_a_host_ends_in_no_map(site):
     with Origin() as lies:
         lies.answers["/v1/sites?limit=1000"] = answer(body=json.dumps({"sites": [site], "next": None}).encode(), Content_Type="application/json")
-        told = run("shard", "map", "--server", f"lies=http://{lies.address}:{lies.port}")
-        assert told.code == 1 and told.out == "" and "malformed" in told.err and "\n evil" not in told.err, told
+        result = run("shard", "map", "--server", f"lies=http://{lies.address}:{lies.port}")
+        assert result.code == 1 and result.out == "" and "malformed" in result.err and "\n evil" not in result.err, result
 
 
 @pytest.mark.parametrize("args, words", [
@@ -125,8 +125,8 @@ def test_what_is_not_a_host_ends_in_no_map(site):
     (["--server", "a=http://127.0.0.1:1", "--format", "httproute", "--gateway", "x\ny"], "is not the name of a Kubernetes object"),
 ])
 def test_wrong_usage(args, words):
-    told = run("shard", "map", *args)
-    assert told.code == 2 and words in told.err and told.out == "", told
+    result = run("shard", "map", *args)
+    assert result.code == 2 and words in result.err and result.out == "", result
 
 
 def test_each_server_may_have_a_token_of_its_own(shards, tmp_path):
@@ -146,9 +146,9 @@ def test_status_sums(shards):
     assert shards["a"].register("https://www.example.com/a.xml").status == 201
     for name in "ab":
         assert shards[name].register({"a": "https://news.example.com:8443/b.xml", "b": "https://shop.example.net/c.xml"}[name]).status == 201
-    told = run("status", *servers(shards))
-    assert told.code == 0, told
-    a, b, both = told.out.splitlines()
+    result = run("status", *servers(shards))
+    assert result.code == 0, result
+    a, b, both = result.out.splitlines()
     assert a.startswith("a: healthy; 2 sites, 2 indexes, 0 urlsets, 2 pages, 2 entries, 0 page URLs, ") and b.startswith("b: healthy; 2 sites, 2 indexes, ")
     assert both.startswith("all shards: healthy; 4 sites, 4 indexes, 0 urlsets, ") and " 3 entries, " in both
     lines = [json.loads(line) for line in run("status", *servers(shards), "--json").out.splitlines()]

@@ -15,7 +15,7 @@ from harness import ORIGIN, PLAIN, eventually, locs, problem, sitemapd
 from nodes import applied, equal, in_line, joined, loc, no_list_begins, page, ready, reasons, served
 
 
-def test_what_one_takes_all_serve(cluster):
+def test_a_write_on_one_node_is_served_by_all(cluster):
     a, b, c = cluster.three()
     assert a.register(loc("one")).status == 201
     assert loc("one") in served(a)  # there in the very next GET
@@ -98,10 +98,10 @@ def test_who_holds_the_lock_is_reported(cluster):
     a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "4s"})
     joined(a)
     with no_list_begins(cluster, "write", "pg_advisory_lock"):
-        def told():
+        def outcome():
             assert a.register(loc("one")).status == 503
             return reasons(a).get("catalogue-not-writable")
-        assert "another node holds the shared lock" in eventually(told, "told")
+        assert "another node holds the shared lock" in eventually(outcome, "reported")
     eventually(lambda: "catalogue-not-writable" not in reasons(a), "over")
 
 
@@ -111,8 +111,8 @@ def test_an_empty_node_joins_once_it_can(cluster):
     assert a.register(loc("one")).status == 201
     cluster.postgres.stop()
     b = cluster.node("b")  # its ready line does not wait
-    status, told = ready(b)
-    assert status == 503 and told["status"] == "unavailable" and "joining" in reasons(b)
+    status, outcome = ready(b)
+    assert status == 503 and outcome["status"] == "unavailable" and "joining" in reasons(b)
     assert "no-site" not in reasons(b), "its sites come when it joins"
     assert b.register(loc("two")).status == 503
     eventually(lambda: "request-failed: POST" in b.log(), "what failed is reported")
@@ -214,7 +214,7 @@ def test_a_node_of_another_cluster_says_how_it_joins(cluster):
     for words in (["site", "add", ORIGIN], ["add", loc("new")], ["share", "init", "--shared", cluster.postgres.url()]):
         assert sitemapd(*words, database=again).code == 0
     a.start()
-    eventually(lambda: "is not this node's: correct `database` or `schema`; or, to join it, stop this node and delete its file" in reasons(a).get("shared-unavailable", ""), "told")
+    eventually(lambda: "is not this node's: correct `database` or `schema`; or, to join it, stop this node and delete its file" in reasons(a).get("shared-unavailable", ""), "reported")
     assert served(a) == {loc("old")}
     a.stop()
     os.unlink(a.database)
@@ -249,15 +249,15 @@ def test_a_node_that_starts_far_behind_says_so_at_once(cluster):
         def said():
             """What it said while that was all that it could know."""
             b.start()
-            eventually(lambda: "shared-behind" in reasons(b), "told")
-            status, told = ready(b)
-            if told["shared"]["behind_seconds"] < 5:
-                return status, told
+            eventually(lambda: "shared-behind" in reasons(b), "reported")
+            status, outcome = ready(b)
+            if outcome["shared"]["behind_seconds"] < 5:
+                return status, outcome
             b.stop()  # this machine was too busy for a look within them
             return None
 
-        status, told = eventually(said, "a look within five seconds of a start")
-        assert status == 200 and told["status"] == "degraded", told
+        status, outcome = eventually(said, "a look within five seconds of a start")
+        assert status == 200 and outcome["status"] == "degraded", outcome
         db.execute("ROLLBACK")
     equal([a, b])
     assert "shared-behind" not in reasons(b)
@@ -304,13 +304,13 @@ def test_commands_write_as_a_node_does(cluster):
     assert done.code == 0, done
     for node in (a, b):
         eventually(lambda node=node: served(node) == {loc("x")}, "a command's entry is served")
-    told = lambda: sitemapd("share", "status", "--shared", cluster.postgres.url())
-    eventually(lambda: "  a  " in told().out and "  b  " in told().out, "both have told")
-    done = told()
+    outcome = lambda: sitemapd("share", "status", "--shared", cluster.postgres.url())
+    eventually(lambda: "  a  " in outcome().out and "  b  " in outcome().out, "both are reported")
+    done = outcome()
     assert done.code == 0 and "warning" in done.out and "silent" not in done.out, done
     a.stop()
     cluster.postgres.sql("UPDATE sitemapd.node SET seen = now() - interval '2 minutes' WHERE name = 'a'")
-    assert [line.split()[0] for line in told().out.splitlines() if "silent" in line] == ["a"], told()
+    assert [line.split()[0] for line in outcome().out.splitlines() if "silent" in line] == ["a"], outcome()
     again = sitemapd("share", "init", "--shared", cluster.postgres.url(), database=cluster.database("d"))
     assert again.code == 1 and "to join it, start the server, which copies it to " in again.err, again
     assert not os.path.exists(cluster.database("d"))  # it would be a catalogue of its own

@@ -46,9 +46,9 @@ def reported_by_commands(cluster, node, wanted):
     """The file beside its server, and the server, say the same of Googlebot's sums."""
     of_server = sitemapd("crawlers", "--json", "--server", f"http://{node.admin}", env={"SITEMAPD_TOKEN": node.token})
     of_file = sitemapd("crawlers", "--json", "--shared", cluster.postgres.url(), database=node.database)
-    for told in (of_server, of_file):
-        google = [line for line in told.lines() if line["name"] == "googlebot"][0]
-        assert tuple(sum(day[kind] for day in google["days"]) for kind in ("ok", "not_modified", "other", "impostors")) == wanted, told
+    for result in (of_server, of_file):
+        google = [line for line in result.lines() if line["name"] == "googlebot"][0]
+        assert tuple(sum(day[kind] for day in google["days"]) for kind in ("ok", "not_modified", "other", "impostors")) == wanted, result
 
 
 def head(cluster):
@@ -70,7 +70,7 @@ def all_serve(nodes, what):
         eventually(lambda node=node: loc(what) in served(node), "followed")
 
 
-def test_each_node_reports_what_crawlers_got_from_all(cluster):
+def test_each_node_reports_fetches_from_all_nodes(cluster):
     a, b, c = nodes = cluster.three(env=faster(10))
     assert a.register(loc("one")).status == 201
     all_serve(nodes, "one")
@@ -119,7 +119,7 @@ def test_what_is_counted_while_postgresql_is_away_is_reported_later(cluster):
     all_serve((a, b), "one")
     got(b)
     cluster.postgres.kill()
-    eventually(lambda: "shared-unavailable" in reasons(b), "told")
+    eventually(lambda: "shared-unavailable" in reasons(b), "reported")
     got(b, times=2)
     b.stop()  # what it counted is in its file
     b.start()
@@ -179,6 +179,6 @@ def test_a_sites_token_sees_its_site_alone(cluster):
     all_serve((a, b), "one")
     got(b)
     stop_and_report(b, [a], (1, 0, 0, 0))
-    told = a.api("GET", "/v1/crawlers", token=token)
-    assert told.status == 200 and told.json()["crawlers"] == [], told
+    result = a.api("GET", "/v1/crawlers", token=token)
+    assert result.status == 200 and result.json()["crawlers"] == [], result
     assert json.loads(a.api("GET", "/v1/crawlers/googlebot/pages", token=token).body)["pages"] == []

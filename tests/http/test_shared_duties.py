@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""What one node does for all of a shared catalogue (folders, upstreams, IndexNow), and nodes whose configurations differ."""
+"""Jobs that one node does for all nodes of a shared catalogue (folders, upstreams, IndexNow), and nodes whose
+configurations differ."""
 
 import pathlib
 import signal
@@ -20,7 +21,7 @@ def test_configurations_that_differ_are_reported_and_undo_nothing(cluster):
     a = cluster.node("a", config=both, env=faster(10))
     managed = lambda node: {s["origin"] for s in node.api("GET", "/v1/sites").json()["sites"] if s["managed"]}
     eventually(lambda: managed(a) == {"https://one.example", "https://two.example"}, "declared")
-    eventually(lambda: "a" in {n["name"] for n in ready(a)[1]["shared"]["nodes"]}, "told", within=60)
+    eventually(lambda: "a" in {n["name"] for n in ready(a)[1]["shared"]["nodes"]}, "reported", within=60)
     b = cluster.node("b", config=site.format("one", "one"), env=faster(10))
     joined(b)
     eventually(lambda: "configuration-differs" in reasons(b) and "configuration-differs" in reasons(a), "both report it", within=60)
@@ -74,8 +75,8 @@ def test_a_folder_is_led_by_a_node_that_has_it(cluster):
     everywhere = lambda name: all(f"{ORIGIN}/files/{name}.xml.gz" in served(node) for node in (a, b, c) if node.process)
     eventually(lambda: everywhere("a"), "one that has it scans", within=60)
     eventually(lambda: "a has no folder of files" in reasons(b).get("folder-missing", ""), "named", within=60)
-    told = sitemapd("doctor", f"{ORIGIN}/sitemap_index.xml", "--connect", b.public, "--sample", "0", "--json", "--server", f"http://{b.admin}", env={"SITEMAPD_TOKEN": b.token})
-    assert [line["level"] for line in told.lines() if line["check"] == "server" and "a has no folder of files" in line["what"]] == ["warning"], told
+    result = sitemapd("doctor", f"{ORIGIN}/sitemap_index.xml", "--connect", b.public, "--sample", "0", "--json", "--server", f"http://{b.admin}", env={"SITEMAPD_TOKEN": b.token})
+    assert [line["level"] for line in result.lines() if line["check"] == "server" and "a has no folder of files" in line["what"]] == ["warning"], result
     scans = eventually(lambda: [node for node in (b, c) if "source-scanned" in node.log()], "who scans says so")
     assert len(scans) == 1
     scans[0].kill()
@@ -85,13 +86,13 @@ def test_a_folder_is_led_by_a_node_that_has_it(cluster):
 
 def test_one_node_notifies_search_engines(cluster):
     """Refused twice, which is half a minute apart, by one node alone; killed, another begins with what was not taken."""
-    told, taken = [], []
+    result, taken = [], []
     with Origin() as endpoint:
 
         def take(connection, _head):
-            told.append(1)
-            taken.extend([1] if len(told) > 2 else [])
-            connection.sendall(answer(200 if len(told) > 2 else 429, Connection="close"))
+            result.append(1)
+            taken.extend([1] if len(result) > 2 else [])
+            connection.sendall(answer(200 if len(result) > 2 else 429, Connection="close"))
 
         endpoint.answers["/indexnow"] = take
         nodes = cluster.three(config=(
@@ -101,7 +102,7 @@ def test_one_node_notifies_search_engines(cluster):
         eventually(begun, "it begins with what comes next", within=60)
         assert nodes[1].api("POST", "/v1/urlsets", {"url": f"{ORIGIN}/shop.xml"}).status == 201
         assert nodes[1].api("POST", "/v1/urls", {"urlset": f"{ORIGIN}/shop.xml", "loc": f"{ORIGIN}/p/1"}).status == 201
-        eventually(lambda: len(told) == 2, "it is notified again", within=120)
+        eventually(lambda: len(result) == 2, "it is notified again", within=120)
         leaders = eventually(lambda: [node for node in nodes if "indexnow-failed" in node.log()], "it says so")
         assert len(leaders) == 1
         leaders[0].kill()
@@ -125,11 +126,11 @@ def test_one_node_asks_search_engines(cluster):
 
 def test_what_was_accepted_is_sent_once_though_nothing_can_be_written(cluster):
     """The position cannot be moved behind it while another has the lock: that alone is tried again."""
-    told = []
+    result = []
     with Origin() as endpoint:
 
         def take(connection, _head):
-            told.append(1)
+            result.append(1)
             holding.wait(60)  # what cannot be written then is its position
             connection.sendall(answer(200, Connection="close"))
 
@@ -143,13 +144,13 @@ def test_what_was_accepted_is_sent_once_though_nothing_can_be_written(cluster):
         begun = eventually(position, "it begins with what comes next", within=60)
         assert a.api("POST", "/v1/urlsets", {"url": f"{ORIGIN}/shop.xml"}).status == 201
         assert a.api("POST", "/v1/urls", {"urlset": f"{ORIGIN}/shop.xml", "loc": f"{ORIGIN}/p/1"}).status == 201
-        eventually(lambda: told, "it is reported", within=60)
+        eventually(lambda: result, "it is reported", within=60)
         with no_list_begins(cluster, "write", "pg_advisory_lock"):
             before = a.metrics()['sitemapd_catalogue_failed_writes_total{reason="busy"}']
             holding.set()
             eventually(lambda: a.metrics()['sitemapd_catalogue_failed_writes_total{reason="busy"}'] >= before + 3, "its position is refused", within=120)
         eventually(lambda: position() > begun, "its position moves", within=60)
-        assert len(told) == 1
+        assert len(result) == 1
 
 
 def test_upstreams_are_polled_by_a_node_that_has_them(cluster):
@@ -215,9 +216,9 @@ def test_two_nodes_of_one_name_are_reported(cluster):
     joined(twin)
     named = lambda node: "shared-name-taken" in reasons(node)
     # The second, unless the first lost its connection meanwhile, and with it the name.
-    told = eventually(lambda: [node for node in (b, twin) if named(node)], "one of them says so", within=120)
-    assert len(told) == 1 and not named(a)
-    eventually(lambda: "shared-name-taken: conflict: another node has the same name, b" in told[0].log(), "and in its log")
+    result = eventually(lambda: [node for node in (b, twin) if named(node)], "one of them says so", within=120)
+    assert len(result) == 1 and not named(a)
+    eventually(lambda: "shared-name-taken: conflict: another node has the same name, b" in result[0].log(), "and in its log")
     assert twin.register(loc("one")).status == 201 and b.register(loc("two")).status == 201
     equal([a, b, twin])
     b.stop()

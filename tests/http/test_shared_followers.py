@@ -174,7 +174,7 @@ def test_no_job_of_a_follower_writes(cluster, tmp_path):
     b.stop()
     ours, theirs = shared_rows(a), shared_rows(b)
     assert {name for name in ours if ours[name] != theirs[name]} == set()
-    b.told("follower-ignores")
+    b.wait_for_log("follower-ignores")
 
 
 def test_the_followed_node_goes_and_comes_back(cluster):
@@ -184,8 +184,8 @@ def test_the_followed_node_goes_and_comes_back(cluster):
     before = page(c)
     a.kill()
     for node in (b, c):
-        told = eventually(lambda: reasons(node).get("shared-unavailable"), f"{node.folder} is cut off")
-        assert "the followed node" in told, told
+        result = eventually(lambda: reasons(node).get("shared-unavailable"), f"{node.folder} is cut off")
+        assert "the followed node" in result, result
         assert ready(node)[0] == 200 and ready(node)[1]["status"] == "degraded"
         assert state(node)["reachable"] is False
         assert b"sitemapd_shared_away_seconds 0\n" not in node.api("GET", "/metrics", token=None).body
@@ -199,7 +199,7 @@ def test_the_followed_node_goes_and_comes_back(cluster):
     eventually(lambda: ready(c)[1]["status"] == "ok", "back")
     assert a.register(loc("two")).status == 201
     equal([a, b, c])
-    b.told("shared-back")
+    b.wait_for_log("shared-back")
 
 
 @pytest.mark.own_postgres
@@ -230,10 +230,10 @@ def test_a_log_that_begins_behind_the_follower(cluster):
     assert a.register(loc("one")).status == 201
     cluster.postgres.sql("DELETE FROM sitemapd.log WHERE seq < (SELECT max(seq) FROM sitemapd.log); DELETE FROM sitemapd.part")
     b.start()
-    b.told("shared-diverged")
-    b.told("shared-peer-copied", 2)
+    b.wait_for_log("shared-diverged")
+    b.wait_for_log("shared-peer-copied", 2)
     c.start()
-    c.told("shared-peer-copied", 2)
+    c.wait_for_log("shared-peer-copied", 2)
     equal([a, b, c])
 
 
@@ -281,7 +281,7 @@ def test_another_catalogue_at_the_same_address(cluster):
     assert a.register(loc("new")).status == 201
     eventually(lambda: loc("new") in served(c), "the new one is served")
     equal([a, b, c])
-    b.told("another catalogue")
+    b.wait_for_log("another catalogue")
     assert epoch_of(a) == epoch_of(b) == epoch_of(c)
 
 
@@ -289,8 +289,8 @@ def test_a_wrong_secret(cluster):
     a = peer(cluster, "a")
     joined(a)
     b = follower(cluster, "b", a, secret="another-secret-of-somebody-0123456789")
-    told = eventually(lambda: reasons(b).get("joining"), "why it does not join")
-    eventually(lambda: "rejects the secret" in reasons(b).get("joining", ""), f"the reason, not {told}")
+    result = eventually(lambda: reasons(b).get("joining"), "why it does not join")
+    eventually(lambda: "rejects the secret" in reasons(b).get("joining", ""), f"the reason, not {result}")
     assert ready(b)[0] == 503
     assert b.get("/sitemap_index.xml").status == 503
     cluster.folder.joinpath("b-token").write_text(SECRET)
@@ -343,8 +343,8 @@ def test_a_command_on_the_file_of_a_follower(cluster):
     joined(a)
     b = follower(cluster, "b", a)
     joined(b)
-    told = sitemapd("status", "--database", b.database, "--config", b.args[b.args.index("--config") + 1])
-    assert told.code == 0 and ", healthy\n" in told.out, told
+    result = sitemapd("status", "--database", b.database, "--config", b.args[b.args.index("--config") + 1])
+    assert result.code == 0 and ", healthy\n" in result.out, result
 
 
 def test_a_follower_that_starts_first(cluster):
@@ -372,10 +372,10 @@ def test_settings_that_do_not_fit(cluster, tmp_path):
     secret.chmod(0o600)
     good = f"[shared]\nfollow = http://127.0.0.1:8081\npeer_token_file = {secret}\n"
     assert check(good)[0] == 0
-    code, told = check(good + f"database = {cluster.postgres.url()}\n")
-    assert code != 0 and "follow cannot be combined with database" in told
-    code, told = check("[shared]\nfollow = http://127.0.0.1:8081\n")
-    assert code != 0 and "follow needs peer_token_file" in told
+    code, result = check(good + f"database = {cluster.postgres.url()}\n")
+    assert code != 0 and "follow cannot be combined with database" in result
+    code, result = check("[shared]\nfollow = http://127.0.0.1:8081\n")
+    assert code != 0 and "follow needs peer_token_file" in result
 
 
 def log_of(node, query, token=SECRET):
@@ -446,8 +446,8 @@ def test_many_followers_wait_and_others_are_served(cluster):
         answered = lambda: select.select(waiting, [], [], 0)[0]
         eventually(lambda: len(answered()) == 6, "no more than 64 may wait")
         for one in answered():
-            told = one.recv(1000)
-            assert told.startswith(b"HTTP/1.1 503") and b"too-many-waiting" in told, told
+            result = one.recv(1000)
+            assert result.startswith(b"HTTP/1.1 503") and b"too-many-waiting" in result, result
         assert a.register(loc("one")).status == 201
         assert served(a) == {loc("one"), loc("settled")}
         eventually(lambda: len(answered()) == 64, "the record is sent to all")

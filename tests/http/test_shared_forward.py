@@ -99,8 +99,8 @@ def test_every_kind_of_write(pair):
     assert wrote(b) == before
     assert forwarding(a) is None and a.metrics()["sitemapd_forwarding"] == 0
     assert f"to {pair.to}, {count} answered, 0 direct, 0 failed, 0 unknown" in b.api("GET", "/readyz?verbose", token=None).body.decode()
-    told = sitemapd("status", "--server", f"http://{b.admin}", env={"SITEMAPD_TOKEN": token})
-    assert f"forwards writes to {pair.to} (far): {count} answered, 0 applied here, 0 failed, 0 unknown" in told.out, told
+    result = sitemapd("status", "--server", f"http://{b.admin}", env={"SITEMAPD_TOKEN": token})
+    assert f"forwards writes to {pair.to} (far): {count} answered, 0 applied here, 0 failed, 0 unknown" in result.out, result
 
 
 def test_what_the_other_node_rejects_is_passed_on_word_for_word(pair):
@@ -148,7 +148,7 @@ def test_if_match_and_repeats_on_both_nodes(pair):
     assert won.status == 200, won
     for node in (a, b):
         problem(node.api("POST", "/v1/sitemaps", {"loc": loc("one"), "lastmod": "2026-11-03"}, token=token, headers={"If-Match": tag}), 412, "precondition-failed")
-    # Who lost sees at once what won, on the node that told it.
+    # The client that lost sees the winner's entry at once, on the node that answered it.
     assert a.api("POST", "/v1/sitemaps", {"loc": loc("one"), "lastmod": "2026-11-04"}, token=token).status == 200
     problem(b.api("POST", "/v1/sitemaps", {"loc": loc("one"), "lastmod": "2026-11-05"}, token=token, headers={"If-Match": won["ETag"]}), 412)
     assert b.api("GET", f"/v1/sitemaps?loc={q(loc('one'))}", token=token).json()["sitemaps"][0]["lastmod"] == "2026-11-04"
@@ -172,7 +172,7 @@ def test_the_request_is_the_clients(pair):
     assert reply.status == 201 and reply["X-Request-Id"] == "my-request"
     change = a.api("GET", "/v1/history?limit=1").json()["changes"][0]
     assert change["by"] == "writer" and change["request_id"] == "my-request", change
-    assert "a" * 32 in a.told("sitemap-put")[0]
+    assert "a" * 32 in a.wait_for_log("sitemap-put")[0]
     assert reply["Sitemapd-Revision"] is None
 
 
@@ -239,7 +239,7 @@ def test_the_other_node_is_away(pair):
     assert made.status == 201, made
     assert served(b) == set(many)
     assert (outcome(b, "direct"), outcome(b, "answered")) == (8, 0)
-    b.told("forward-failed: a write could not be forwarded")
+    b.wait_for_log("forward-failed: a write could not be forwarded")
     a.start()
     joined(a)
     assert b.api("POST", "/v1/sitemaps", {"loc": loc("two")}, token=token).status == 201
@@ -283,15 +283,15 @@ def ends_after(sent):
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", b"nonsense\r\n\r\n"], ids=["silence", "half an answer", "nonsense"])
-def test_an_outcome_that_nobody_can_tell(cluster, sent):
+def test_an_unknown_outcome(cluster, sent):
     """What answers in the other node's place has all of the request, and gives no answer."""
     joined(cluster.node("a"))
     with Origin() as origin:
         origin.answers["/v1/sitemaps"] = ends_after(sent)
         b = cluster.node("b", env={"SITEMAPD_SHARED_FORWARD": f"http://{origin.address}:{origin.port}"})
         joined(b)
-        told = problem(b.register(loc("one")), 504, "outcome-unknown")
-        assert "Idempotency-Key" in told["detail"]
+        result = problem(b.register(loc("one")), 504, "outcome-unknown")
+        assert "Idempotency-Key" in result["detail"]
         assert len(posts(origin)) == 1 and served(b) == set()
         assert outcome(b, "unknown") == 1
         # With a key it cannot be applied twice: this node applies it, or finds that it was.
@@ -305,16 +305,16 @@ def test_an_outcome_that_nobody_can_tell(cluster, sent):
 def test_other_answers(cluster):
     """503 means: not applied. Where the reason is that node's alone, this node applies it; where it is busy, the client waits."""
     joined(cluster.node("a"))
-    told = lambda status, code: answer(status, json.dumps({"type": "about:blank", "status": status, "code": code}, separators=(",", ":")).encode(), Content_Type="application/problem+json", Retry_After="7", Connection="close")
+    result = lambda status, code: answer(status, json.dumps({"type": "about:blank", "status": status, "code": code}, separators=(",", ":")).encode(), Content_Type="application/problem+json", Retry_After="7", Connection="close")
     with Origin() as origin:
         b = cluster.node("b", env={"SITEMAPD_SHARED_FORWARD": f"http://{origin.address}:{origin.port}"})
         joined(b)
         for i, (status, code) in enumerate([(503, "stopping"), (503, "shared-unavailable"), (503, "diverged"), (421, "host-not-allowed")]):
-            origin.answers["/v1/sitemaps"] = told(status, code)
+            origin.answers["/v1/sitemaps"] = result(status, code)
             assert b.register(loc(f"own-{i}")).status == 201
         assert outcome(b, "direct") == 4
         for status, code in [(503, "busy"), (504, "outcome-unknown"), (409, "conflict")]:
-            origin.answers["/v1/sitemaps"] = told(status, code)
+            origin.answers["/v1/sitemaps"] = result(status, code)
             reply = b.register(loc("other"))
             assert (reply.status, reply.json()["code"], reply["Retry-After"]) == (status, code, "7")
         assert outcome(b, "answered") == 3 and served(b) == {loc(f"own-{i}") for i in range(4)}
@@ -400,7 +400,7 @@ def test_a_node_that_postgresql_does_not_reach(cluster):
         relay.end()
 
 
-def test_the_other_node_stands_still(pair):
+def test_the_other_node_hangs(pair):
     """It takes connections, and answers nothing: what it was sent is given up after a while, and the rest is applied here."""
     a, b = pair.a, pair.b
     token = pair.token("writer")
@@ -446,7 +446,7 @@ def test_auto_finds_the_node_near_postgresql(cluster):
         joined(b)
         to = eventually(lambda: forwarding(b), "it forwards")
         assert (to["node"], to["to"], to["reason"]) == ("a", f"http://{a.admin}", "far")
-        assert "forwarding: PostgreSQL is" in b.told("writes are forwarded to node a")[0]
+        assert "forwarding: PostgreSQL is" in b.wait_for_log("writes are forwarded to node a")[0]
         assert b.register(loc("one")).status == 201 and served(b) == {loc("one")}
         assert (outcome(b, "answered"), outcome(b, "direct")) == (1, 0)
         c = near(cluster, "c")
@@ -525,7 +525,7 @@ def test_the_setting(tmp_path):
     for good in ("auto", "no", "http://10.0.0.1:8081", "https://web1.internal"):
         assert check(shared + f"forward = {good}\n")[0] == 0
     for bad in ("yes", "web1:8081", "http://web1/x", "ftp://web1"):
-        code, told = check(shared + f"forward = {bad}\n")
-        assert code != 0 and f"forward {bad}: must be auto, no" in told, told
-    code, told = check("[shared]\nforward = http://10.0.0.1:8081\n")
-    assert code != 0 and "forward needs database" in told
+        code, result = check(shared + f"forward = {bad}\n")
+        assert code != 0 and f"forward {bad}: must be auto, no" in result, result
+    code, result = check("[shared]\nforward = http://10.0.0.1:8081\n")
+    assert code != 0 and "forward needs database" in result

@@ -102,7 +102,7 @@ def test_a_node_that_lacks_what_the_log_dropped_takes_a_peers_file(cluster):
     b.start()
     eventually(lambda: "shared-peer-copied" in b.log(), "copied", within=60)
     equal([a, b])
-    assert "shared-diverged: the log no longer has the records that this node lacks. This node" in b.told("shared-diverged")[0]
+    assert "shared-diverged: the log no longer has the records that this node lacks. This node" in b.wait_for_log("shared-diverged")[0]
 
 
 def test_the_peers_route_is_for_their_secret_alone(cluster):
@@ -256,7 +256,7 @@ def test_rows_that_do_not_fit_are_not_taken_twice(cluster):
     equal([a, b])
 
 
-def test_a_node_asks_not_itself_under_its_former_name(cluster):
+def test_a_node_does_not_copy_from_itself_under_its_former_name(cluster):
     a = peer(cluster, "a", advertise=False)
     fill(a, 300)
     with Origin() as origin:
@@ -272,7 +272,7 @@ def test_a_node_answers_to_the_host_that_it_advertises(cluster):
     assert [asked(host) for host in ("a.internal:8081", "a.internal", "a.internal:81", "b.internal:8081", "a.admin")] == [200, 421, 421, 421, 421]
 
 
-def test_a_peer_that_stands_still(cluster):
+def test_a_peer_that_hangs(cluster):
     a = peer(cluster, "a", advertise=False)
     epoch = epoch_of(a)
     with Origin() as origin:
@@ -309,10 +309,10 @@ def test_postgresql_keeps_one_snapshot_where_nodes_have_each_others_files(cluste
     for name in "ab":
         joined(peer(cluster, name, advertise=peers, speed=10))
     assert cluster.nodes["a"].register(loc("one")).status == 201
-    told = lambda: cluster.postgres.sql("SELECT count(*), max(seq) > 0 FROM sitemapd.snapshot")
-    assert told() == "1|f"
+    result = lambda: cluster.postgres.sql("SELECT count(*), max(seq) > 0 FROM sitemapd.snapshot")
+    assert result() == "1|f"
     cluster.postgres.sql("UPDATE sitemapd.snapshot SET total = total - (1 << 30)")  # as if the log had grown by so much
-    eventually(lambda: told() == ("1|t" if peers else "2|t"), "the next one", within=120)
+    eventually(lambda: result() == ("1|t" if peers else "2|t"), "the next one", within=120)
 
 
 def test_settings_that_do_not_fit_are_rejected(cluster, tmp_path):
@@ -323,17 +323,17 @@ def test_settings_that_do_not_fit_are_rejected(cluster, tmp_path):
         return done.code, done.err + done.out
 
     shared = f"[shared]\ndatabase = {cluster.postgres.url()}\n"
-    code, told = check(shared + "advertise = http://10.0.0.1:8081\n")
-    assert code != 0 and "advertise needs peer_token_file" in told
+    code, result = check(shared + "advertise = http://10.0.0.1:8081\n")
+    assert code != 0 and "advertise needs peer_token_file" in result
     secret = tmp_path / "secret"
     secret.write_text("short\n")
     secret.chmod(0o600)
-    code, told = check(shared + f"peer_token_file = {secret}\n")
-    assert code != 0 and "must be one line of 32 to 256 visible ASCII characters" in told
+    code, result = check(shared + f"peer_token_file = {secret}\n")
+    assert code != 0 and "must be one line of 32 to 256 visible ASCII characters" in result
     secret.write_text(SECRET)
     assert check(shared + f"peer_token_file = {secret}\n")[0] == 0
-    code, told = check(f"[shared]\npeer_token_file = {secret}\n")
-    assert code != 0 and "peer_token_file needs database" in told
+    code, result = check(f"[shared]\npeer_token_file = {secret}\n")
+    assert code != 0 and "peer_token_file needs database" in result
     secret.chmod(0o644)
-    code, told = check(shared + f"peer_token_file = {secret}\n")
-    assert code != 0 and "permissions are too open" in told
+    code, result = check(shared + f"peer_token_file = {secret}\n")
+    assert code != 0 and "permissions are too open" in result

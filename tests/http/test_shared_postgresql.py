@@ -26,15 +26,15 @@ def test_what_init_is_refused_for_is_reported(cluster):
     nobody = sitemapd("share", "init", "--shared", cluster.postgres.url("other"), "--grant-to", "nobody-there", database=database)
     assert nobody.code == 1 and "nobody-there" in nobody.err, nobody
     assert sitemapd("share", "init", "--shared", cluster.postgres.url("other"), "--grant-to", "lesser", database=database).code == 0
-    told = sitemapd("share", "status", "--shared", cluster.postgres.url("other", "lesser"))
-    assert told.code == 0 and "no node has served it yet" in told.out, told
+    result = sitemapd("share", "status", "--shared", cluster.postgres.url("other", "lesser"))
+    assert result.code == 0 and "no node has served it yet" in result.out, result
 
 
 def test_a_role_that_was_forgotten_is_granted_later(cluster):
     cluster.postgres.sql("CREATE ROLE forgotten LOGIN", "postgres")
     lesser = cluster.postgres.url(user="forgotten")
-    told = sitemapd("share", "status", "--shared", lesser)
-    assert told.code == 1 and "share init --if-absent --grant-to" in told.err, told
+    result = sitemapd("share", "status", "--shared", lesser)
+    assert result.code == 1 and "share init --if-absent --grant-to" in result.err, result
     granted = sitemapd("share", "init", "--if-absent", "--grant-to", "forgotten", "--shared", cluster.postgres.url(), database=cluster.database("d"))
     assert granted.code == 0 and "granted to forgotten" in granted.out, granted
     assert sitemapd("share", "status", "--shared", lesser).code == 0
@@ -54,7 +54,7 @@ def test_what_locks_do_not_hold_on_is_refused(cluster, what, words):
         refused = sitemapd("share", "init", "--shared", between.url("postgres"), database=cluster.database("d"))
         assert refused.code == 1 and words in refused.err, refused
         a = cluster.node("a", env={"SITEMAPD_SHARED": between.url(cluster.postgres.database)})
-        eventually(lambda: words in reasons(a).get("shared-unavailable", ""), "told")
+        eventually(lambda: words in reasons(a).get("shared-unavailable", ""), "reported")
         eventually(lambda: f"shared-away: connection to PostgreSQL failed: {words}" in a.log(), "logged")
         assert "Pages are served; writes get 503 (shared-unavailable) until a retry succeeds" in a.log()
         problem(a.register(loc("one")), 503, "shared-unavailable")
@@ -83,7 +83,7 @@ def test_commits_that_wait_for_a_standby_are_reported(cluster):
     cluster.postgres.sql("SELECT pg_reload_conf()", "postgres")
     eventually(lambda: a.register(loc("waits")).status in (503, 504), "it waits")
     status = lambda: sitemapd("share", "status", "--shared", cluster.postgres.url()).out
-    eventually(lambda: "commits wait for a synchronous standby" in status(), "told")
+    eventually(lambda: "commits wait for a synchronous standby" in status(), "reported")
     eventually(lambda: "shared-standby-missing" in reasons(a), "and by the node", within=60)
     assert a.metrics()["sitemapd_shared_standby_wait_seconds"] >= 5
     eventually(lambda: "shared-standby-missing: timeout: commits of PostgreSQL wait" in a.log(), "and in its log")
@@ -92,7 +92,7 @@ def test_commits_that_wait_for_a_standby_are_reported(cluster):
     cluster.postgres.sql("SELECT pg_reload_conf()", "postgres")
     eventually(lambda: a.register(loc("after")).status in (200, 201), "writes again", within=60)
     eventually(lambda: "commits wait" not in status(), "over")
-    eventually(lambda: "shared-standby-missing" not in reasons(a), "told no more", within=60)
+    eventually(lambda: "shared-standby-missing" not in reasons(a), "no longer reported", within=60)
 
 
 @pytest.mark.own_postgres
@@ -103,22 +103,22 @@ def test_what_postgresql_refuses_is_reported(cluster):
     a = cluster.node("a", env={"SITEMAPD_SHARED": cluster.postgres.url(user="guest")})
     assert a.register(loc("one")).status == 201
 
-    def told(code, words):
+    def assert_reported(code, words):
         eventually(lambda: words in reasons(a).get(code, ""), f"{code} is reported", within=60)
         body = a.api("GET", "/readyz", token=None).body.decode()
         assert not [word for word in ("guest", cluster.postgres.address, str(cluster.postgres.port)) if word in body], body
 
     cluster.postgres.sql("ALTER ROLE guest NOLOGIN; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guest'")
-    told("shared-unavailable", "rejects this node")
+    assert_reported("shared-unavailable", "rejects this node")
     eventually(lambda: 'role "guest" is not permitted to log in' in a.log(), "in the log", within=60)
     cluster.postgres.stop()
     eventually(lambda: "rejects" not in reasons(a).get("shared-unavailable", ""), "another reason", within=60)
-    told("shared-unavailable", "connection to PostgreSQL has failed")
+    assert_reported("shared-unavailable", "connection to PostgreSQL has failed")
     cluster.postgres.start()
     cluster.postgres.sql("ALTER ROLE guest LOGIN; REVOKE INSERT ON sitemapd.log FROM guest")
     eventually(lambda: "shared-unavailable" not in reasons(a), "back", within=60)
     problem(a.register(loc("two")), 503, "shared-unavailable")
-    told("shared-refused", "this node's role lacks permissions")
+    assert_reported("shared-refused", "this node's role lacks permissions")
     eventually(lambda: "shared-refused" in a.log() and "permission denied for table log" in a.log(), "in the log")
     b = cluster.node("b")
     eventually(lambda: b.register(loc("three")).status in (200, 201), "another node writes", within=60)
@@ -126,11 +126,11 @@ def test_what_postgresql_refuses_is_reported(cluster):
     eventually(lambda: applied(a) == applied(b), "a follows", within=60)
     assert "this node's role lacks permissions" in reasons(a)["shared-refused"], "what other nodes write does not change why"
     cluster.postgres.sql("GRANT INSERT ON sitemapd.log TO guest")
-    eventually(lambda: "shared-refused" not in reasons(a), "told no more, without a write of its own")
+    eventually(lambda: "shared-refused" not in reasons(a), "no longer reported, without a write of its own")
     eventually(lambda: "shared-accepted: " in a.log(), "in the log")
     cluster.postgres.sql("REVOKE INSERT ON sitemapd.part FROM guest")
     problem(a.bulk([loc(os.urandom(450).hex()) for i in range(5000)]), 503, "shared-unavailable")  # more than a part, however it is packed
-    told("shared-refused", "this node's role lacks permissions")
+    assert_reported("shared-refused", "this node's role lacks permissions")
     cluster.postgres.sql("GRANT INSERT ON sitemapd.part TO guest")
     eventually(lambda: "shared-refused" not in reasons(a), "the same of a list")
     assert a.register(loc("two")).status == 201
@@ -154,7 +154,7 @@ def test_a_node_that_can_only_read_or_only_write_is_never_ok(cluster):
     a = guest(cluster)
     cluster.postgres.sql("ALTER ROLE guest CONNECTION LIMIT 1; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guest'", "postgres")
     a.register(loc("one"))
-    eventually(lambda: "shared-unavailable" in reasons(a), "told")
+    eventually(lambda: "shared-unavailable" in reasons(a), "reported")
     done, looks = threading.Event(), []
 
     def write():
@@ -170,7 +170,7 @@ def test_a_node_that_can_only_read_or_only_write_is_never_ok(cluster):
     looks += ["shared-unavailable" in reasons(a) for _ in range(10)]
     assert all(looks), f"{looks.count(False)} of {len(looks)} looks say that all is well"
     cluster.postgres.sql("ALTER ROLE guest CONNECTION LIMIT -1", "postgres")
-    eventually(lambda: not reasons(a), "told no more, without a write of its own")
+    eventually(lambda: not reasons(a), "no longer reported, without a write of its own")
     assert a.register(loc("two")).status == 201
 
 
@@ -184,7 +184,7 @@ def test_a_node_that_cannot_report_or_keep_snapshots_says_so(cluster):
         assert a.metrics()[f'sitemapd_shared_failing_seconds{{what="{code.split("-")[1]}"}}'] >= 10
         eventually(lambda code=code: f"{code}: this node cannot" in a.log() and "permission denied for table" in a.log(), "in the log")
     cluster.postgres.sql("GRANT ALL ON sitemapd.node, sitemapd.snapshot TO guest")
-    eventually(lambda: not reasons(a), "told no more", within=120)
+    eventually(lambda: not reasons(a), "no longer reported", within=120)
 
 
 @pytest.mark.own_postgres
@@ -210,13 +210,13 @@ def test_a_column_of_another_type_and_a_snapshot_without_its_parts(cluster):
     eventually(lambda: a.register(loc("two")).status in (200, 201), "writes again")
     cluster.postgres.sql("DELETE FROM sitemapd.snapshot_part")
     b = cluster.node("b")
-    eventually(lambda: "there is no snapshot yet" in reasons(b).get("joining", ""), "told")
+    eventually(lambda: "there is no snapshot yet" in reasons(b).get("joining", ""), "reported")
     eventually(lambda: ready(b)[0] == 200, "a node has sent another one", within=120)
     equal([a, b])
     cluster.postgres.sql("CREATE TABLE public.kept AS SELECT * FROM sitemapd.cluster; DELETE FROM sitemapd.cluster; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'sitemapd%'")
-    eventually(lambda: "table cluster of its shared catalogue is empty" in reasons(a).get("shared-unavailable", ""), "told")
+    eventually(lambda: "table cluster of its shared catalogue is empty" in reasons(a).get("shared-unavailable", ""), "reported")
     cluster.postgres.sql("INSERT INTO sitemapd.cluster SELECT * FROM public.kept")
-    eventually(lambda: "shared-unavailable" not in reasons(a), "told no more")
+    eventually(lambda: "shared-unavailable" not in reasons(a), "no longer reported")
 
 
 @pytest.mark.own_postgres
@@ -247,9 +247,9 @@ def test_without_postgresql_all_is_served_and_nothing_taken(cluster):
     refused = lambda reply: reply if reply.json().get("code") == "shared-unavailable" else None
     reply = eventually(lambda: refused(b.register(loc("two"))), "refused")
     assert reply.status == 503 and int(reply["Retry-After"]) > 0
-    eventually(lambda: "shared-unavailable" in reasons(b), "told")
-    status, told = ready(b)
-    assert status == 200 and told["status"] == "degraded"
+    eventually(lambda: "shared-unavailable" in reasons(b), "reported")
+    status, result = ready(b)
+    assert status == 200 and result["status"] == "degraded"
     assert served(b) == {loc("one")}
     b.kill()
     b.start()  # a restart needs no PostgreSQL
@@ -345,7 +345,7 @@ def renewed(node):
 def newer_on_older(cluster, node, writer):
     """It follows and serves, and takes no write."""
     joined(node)
-    eventually(lambda: "upgrade-pending" in reasons(node), "told", within=60)
+    eventually(lambda: "upgrade-pending" in reasons(node), "reported", within=60)
     assert ready(node)[0] == 200
     problem(node.register(loc("refused")), 503, "upgrade-pending")
     assert writer.register(loc("older-writes")).status in (200, 201)
@@ -365,7 +365,7 @@ def test_nodes_are_upgraded_one_after_another(cluster):
     renewed(a)  # the last: the catalogue gets its form by itself
     for node in (a, b, c):
         eventually(lambda node=node: node.register(loc(f"by-{id(node)}")).status in (200, 201), "writes", within=60)
-        eventually(lambda node=node: "upgrade-pending" not in reasons(node), "told no more", within=60)
+        eventually(lambda node=node: "upgrade-pending" not in reasons(node), "no longer reported", within=60)
     equal([a, b, c])
     assert [schema(node) for node in (a, b, c)] == [before + 1] * 3
     for node in (a, b):  # c began with a copy of the older form
@@ -383,7 +383,7 @@ def test_an_upgrade_by_hand(cluster):
     refused = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT, env=faster(10))  # it waits for the older ones
     assert refused.code == 1 and "older release" in refused.err, refused
     renewed(a)
-    eventually(lambda: "upgrade-pending" in reasons(a), "told", within=60)
+    eventually(lambda: "upgrade-pending" in reasons(a), "reported", within=60)
     problem(a.register(loc("two")), 503, "upgrade-pending")
     checked = sitemapd("check", "--shared", cluster.postgres.url(), database=a.database, binary=NEXT)
     assert checked.code == 0 and checked.err == "" and checked.out.count("upgrade pending") == 1, checked

@@ -168,8 +168,8 @@ def test_back_and_forth_under_a_crawler(pair, tmp_path):
         for i in range(4):
             there, to = (a, b) if i % 2 == 0 else (b, a)
             begun = next(turns)
-            told = move(there, to, "--switch", router.command())
-            assert told.code == 0 and told.out.splitlines()[-1].startswith(f"{SHOP}: moved to "), told
+            result = move(there, to, "--switch", router.command())
+            assert result.code == 0 and result.out.splitlines()[-1].startswith(f"{SHOP}: moved to "), result
             assert not shop(there) and shop(to) == state and export(to) == whole
             eventually(lambda: next(turns) > begun + 6 or wrong, "crawlers went round", within=120)  # two, and our own looks
             assert not wrong, wrong[:3]
@@ -291,8 +291,8 @@ def test_in_two_steps_with_the_map_between(pair):
     a, b = pair
     with_shop(a, 40)
     state = shop(a)
-    told = move(a, b)
-    assert told.code == 0 and "both servers have it. Deploy the map" in told.out and "--finish" in told.out, told
+    result = move(a, b)
+    assert result.code == 0 and "both servers have it. Deploy the map" in result.out and "--finish" in result.out, result
     assert (shop(a)["frozen_by"], shop(b)["frozen_by"]) == ("leaving", "arriving")
     for server in pair:
         problem(server.register(f"{SHOP}/new.xml"), 409, "frozen")
@@ -320,8 +320,8 @@ def test_a_copy_that_differs_is_not_switched_to(pair):
     assert a.api("PATCH", f"/v1/sites/{at}", {"frozen": False}).status == 200
     assert a.register(f"{SHOP}/new.xml").status == 201
     assert a.api("PATCH", f"/v1/sites/{at}", {"leaving": True}).status == 200
-    told = move(a, b, "--finish")
-    assert told.code == 1 and "differs from the site" in told.err, told
+    result = move(a, b, "--finish")
+    assert result.code == 1 and "differs from the site" in result.err, result
     assert move(a, b, "--undo", "--finish").code == 0 and move(a, b, "--finish").code == 0
     assert f"{SHOP}/new.xml" in [line["loc"] for line in export(b)]
 
@@ -333,8 +333,8 @@ def test_what_cannot_be_moved_is_refused_before_anything_changes(pair, tmp_path)
     state = shop(a)
 
     def refused(words, *more, code=1, there=a, to=b):
-        told = move(there, to, *more)
-        assert told.code == code and words in told.err, told
+        result = move(there, to, *more)
+        assert result.code == code and words in result.err, result
         assert shop(a) == state
 
     refused("is the same server as --server", code=2, to=a)
@@ -347,16 +347,16 @@ def test_what_cannot_be_moved_is_refused_before_anything_changes(pair, tmp_path)
     assert b.api("DELETE", f"/v1/sites/{at}").status == 200
     at = next(site["id"] for site in a.api("GET", "/v1/sites").json()["sites"] if site["origin"] == SHOP)
     assert a.api("PATCH", f"/v1/sites/{at}", {"frozen": True}).status == 200
-    told = move(a, b)
-    assert told.code == 1 and f"is frozen on {a.admin} (all-sites): thaw it first" in told.err, told
+    result = move(a, b)
+    assert result.code == 1 and f"is frozen on {a.admin} (all-sites): thaw it first" in result.err, result
     own = a.cli("token", "add", "own", "--site", SHOP, "--role", "admin").out.strip()
     eventually(lambda: a.api("GET", "/v1/token", token=own).status == 200, "known")
     problem(a.api("PATCH", f"/v1/sites/{at}", {"leaving": True}, token=own), 403, "needs-token-of-all-sites", "leaving")
     problem(a.api("PATCH", f"/v1/sites/{at}", {"leaving": True, "frozen": True}), 422, "conflicting-fields", "leaving")
     managed = Server(tmp_path, config=f'[site "m"]\norigin = {SHOP}\nindex = /m.xml\n', sites=()).start()
-    told = move(managed, b)
+    result = move(managed, b)
     managed.stop()
-    assert told.code == 1 and "has it in its configuration" in told.err, told
+    assert result.code == 1 and "has it in its configuration" in result.err, result
 
 
 def copy_of(server):
@@ -469,8 +469,8 @@ def test_names_that_both_have_are_refused(pair, make, words):
     make(b)
     before = b.api("GET", "/v1/history").json()["changes"][0]["revision"]
     problem(b.api("POST", "/v1/sites/import", body=copy_of(a), content_type=COPY), 409, "site-conflicts")
-    told = move(a, b)
-    assert told.code == 1 and words in told.err, told
+    result = move(a, b)
+    assert result.code == 1 and words in result.err, result
     assert b.api("GET", "/v1/history").json()["changes"][0]["revision"] == before and not shop(b)
     assert move(a, b, "--undo").code == 0 and not shop(a)["frozen_by"]
 

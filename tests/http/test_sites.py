@@ -145,7 +145,7 @@ def test_a_date_is_of_one_site_alone(start):
     for date in dates:  # one site is left: any host is its
         assert page(server, headers={"If-Modified-Since": date}, host="www.example.com") == [f"{SHOP}/a.xml"]
     time.sleep(1.1)
-    # What another host told may have any date: only under the origin's own name are dates compared.
+    # Another site may have answered at that host, with any date: only under the origin's own name are dates compared.
     date = server.get(XML, host="www.example.com")["Last-Modified"]
     assert server.get(XML, {"If-Modified-Since": date}, host="www.example.com").status == 200
     assert server.get(XML, {"If-Modified-Since": date}, host="shop.example.org").status == 304
@@ -405,8 +405,8 @@ def test_a_changed_pattern_is_reported(start, tmp_path):
         file.write(site + "{stem}.{n}{suffix}\n")
     server.start()
     assert [i["page_pattern"] for i in server.api("GET", "/v1/indexes").json()["indexes"]] == ["{stem}_{n}{suffix}"]
-    told = server.told("page-pattern-kept")
-    assert len(told) == 1 and INDEX in told[0] and "{stem}_{n}{suffix} stays, {stem}.{n}{suffix} is ignored" in told[0], told
+    outcome = server.wait_for_log("page-pattern-kept")
+    assert len(outcome) == 1 and INDEX in outcome[0] and "{stem}_{n}{suffix} stays, {stem}.{n}{suffix} is ignored" in outcome[0], outcome
 
 
 def test_sites_of_the_configuration(managed):
@@ -476,7 +476,7 @@ def test_a_section_that_goes_leaves_the_site_to_the_api(managed, tmp_path):
     (tmp_path / "sitemapd.conf").write_text(text[text.index('[site "shop"]') :])
     server.start()
     assert (page(server), server.get(XML)["ETag"]) == before
-    assert "www.example.com" in server.told("site-no-longer-configured")[0]
+    assert "www.example.com" in server.wait_for_log("site-no-longer-configured")[0]
     sites = {s["origin"]: s for s in server.api("GET", "/v1/sites").json()["sites"]}
     assert {o: (s["id"], s["managed"]) for o, s in sites.items()} == {ORIGIN: (ids[ORIGIN], False), SHOP: (ids[SHOP], True)}
     # What only the file knew went with it; what the catalogue holds stays, and may be changed.
@@ -503,7 +503,7 @@ def test_an_index_that_goes_from_a_section_stays_and_is_reported(managed, tmp_pa
     config.write_text(config.read_text().replace("index = /shop/index.xml\n", "").replace("alias = /old/index.xml -> /shop/index.xml\n", ""))
     server.start()
     assert page(server, "/shop/index.xml") == [f"{ORIGIN}/shop/a.xml"]
-    assert f"{ORIGIN}/shop/index.xml" in server.told("index-no-longer-configured")[0]
+    assert f"{ORIGIN}/shop/index.xml" in server.wait_for_log("index-no-longer-configured")[0]
 
 
 def test_restarts_with_the_same_configuration_change_nothing(managed):

@@ -124,7 +124,7 @@ class World:
         return set(self.entries())
 
     def becomes(self, names):
-        """The index lists these, and the scan that found them has told how it went."""
+        """Waits until the index lists these, and the outcome of the scan that found them is reported."""
         eventually(lambda: self.names() == set(names), f"the index lists {sorted(names)[:9]}")
         self.rests()
 
@@ -147,8 +147,8 @@ class World:
         page = self.index()
         return self.revision(), page["ETag"], page["Last-Modified"], page.body
 
-    def told(self, event, count=1):
-        return self.server.told(event, count)
+    def wait_for_log(self, event, count=1):
+        return self.server.wait_for_log(event, count)
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ def test_a_scan_beside_a_server_ends_what_the_guard_held(world):
     for i in range(10):
         world.folder.remove(f"many{i}.xml")
     assert world.scan()["held_removals"] == 10 and "source-held" in world.ready()
-    assert world.told("source-removals-held")[-1].endswith("scan with max_removed to remove them")
+    assert world.wait_for_log("source-removals-held")[-1].endswith("scan with max_removed to remove them")
     done = world.server.cli("scan", "files", "--max-removed", "10", *conf)
     assert done.code == 0 and "10 removed" in done.out, done
     eventually(lambda: world.ready() is None and world.metric("source_held_removals") == 0, "the server knows", seconds(30))
@@ -336,11 +336,11 @@ def test_a_web_root_is_ignored_without_a_word(world):
     source = world.source()
     assert source["problems"] == [] and source["quarantined"] == 0 and source["listed"] == 1
     assert world.ready() is None
-    assert not world.told("source-file-problem", 0)
-    assert not re.search(r"robots|feed|logo|index\.html", "\n".join(world.told("source-", 0)))
+    assert not world.wait_for_log("source-file-problem", 0)
+    assert not re.search(r"robots|feed|logo|index\.html", "\n".join(world.wait_for_log("source-", 0)))
 
 
-def test_what_is_no_xml_under_its_name_is_reported(world):
+def test_a_file_named_xml_that_is_not_xml_is_reported(world):
     """An export that went wrong is a problem of its file, and not a file that nobody missed."""
     good = GOOD.decode()
     world.folder.put("wide.xml", good.encode("utf-32"))
@@ -352,9 +352,9 @@ def test_what_is_no_xml_under_its_name_is_reported(world):
     world.folder.put("a.xml")
     world.start(NOT_WATCHED + "pattern = *\n")
     world.becomes(["a.xml"])
-    told = {p["path"]: (p["code"], p["listed"]) for p in world.source()["problems"]}
-    assert told == {"wide.xml": ("not-utf8", False), "big.xml": ("not-utf8", False), "host.xml": ("not-utf8", False),
-                    "rows.xml": ("not-a-sitemap", False), "rows.XML.gz": ("not-a-sitemap", False)}, told
+    result = {p["path"]: (p["code"], p["listed"]) for p in world.source()["problems"]}
+    assert result == {"wide.xml": ("not-utf8", False), "big.xml": ("not-utf8", False), "host.xml": ("not-utf8", False),
+                    "rows.xml": ("not-a-sitemap", False), "rows.XML.gz": ("not-a-sitemap", False)}, result
     world.folder.put("rows.xml", GOOD, OLD + 100)
     world.scan()
     assert world.names() == {"a.xml", "rows.xml"} and "rows.xml" not in world.problems()
@@ -447,15 +447,15 @@ def test_a_refused_file_keeps_its_last_good_entry(world, code):
     assert rows["b.xml"]["check"]["state"] == "good" and world.server.api("GET", f"/v1/sitemaps/{rows['a.xml']['id']}").json()["check"] == found
     assert world.metric("source_problems") == 1 and world.metric("source_listed") == 1
     assert "GET /v1/sources" in world.ready()["source-problems"]
-    told = world.told("source-file-problem")
-    assert len(told) == 1 and "a.xml" in told[0] and code in told[0] and "last good entry stays" in told[0]
+    result = world.wait_for_log("source-file-problem")
+    assert len(result) == 1 and "a.xml" in result[0] and code in result[0] and "last good entry stays" in result[0]
     world.scan()
-    assert len(world.told("source-file-problem")) == 1, "told once"
+    assert len(world.wait_for_log("source-file-problem")) == 1, "reported once"
 
     world.folder.put("a.xml", GOOD, OLD + 200)
     world.scan()
     assert world.entries() == before, "the content is what it was"
-    assert world.problems() == {} and world.ready() is None and len(world.told("source-file-recovered")) == 1
+    assert world.problems() == {} and world.ready() is None and len(world.wait_for_log("source-file-recovered")) == 1
     assert world.metric("source_problems") == 0
     world.folder.put("a.xml", urlset("/c"), OLD + 300)
     world.scan()
@@ -477,7 +477,7 @@ def test_of_many_broken_files_the_log_counts_those_that_it_does_not_name(world):
     for i in range(23):
         world.folder.put(f"b{i:02}.xml", BROKEN["truncated"])
     world.start()
-    lines = world.told("source-file-problem", 21)
+    lines = world.wait_for_log("source-file-problem", 21)
     assert "3 more files have problems; GET /v1/sources/files lists them" in lines[-1], lines[-1]
     assert len(world.problems()) == 23
 
@@ -507,7 +507,7 @@ def test_half_a_file_is_waited_for(world):
             time.sleep(0.1)
             assert world.source()["problems"] == []
     world.becomes(["a.xml", "b.xml"])
-    assert not world.told("source-file-problem", 0)
+    assert not world.wait_for_log("source-file-problem", 0)
 
 
 def test_a_file_that_stays_half_is_reported_and_recovers(world):
@@ -563,7 +563,7 @@ def test_a_vanished_file_loses_its_entry(world):
 # ---- honest lastmod -----------------------------------------------------------------------------
 
 
-def test_what_is_no_change_moves_nothing(world):
+def test_unchanged_content_moves_no_date(world):
     pages = [f"/{i}" for i in range(50)]
     world.folder.put("a.xml", urlset(*pages))
     world.folder.put("b.xml.gz", urlset(*pages))
@@ -630,7 +630,7 @@ def test_a_future_date_is_clamped_and_reported(world):
     world.folder.put("a.xml", mtime=future)
     world.start()
     assert utc(time.time() - 60) <= world.entries()["a.xml"] <= utc(time.time())
-    assert all("source-scanned" in line for line in world.told("1 dated in the future"))
+    assert all("source-scanned" in line for line in world.wait_for_log("1 dated in the future"))
     state = world.state()
     world.scan()
     assert world.state() == state and world.ready() is None
@@ -695,7 +695,7 @@ def test_trees_come_move_and_go(world):
     assert world.ready() is None
 
 
-def test_renaming_all_files_is_no_loss(world):
+def test_renaming_all_files_is_not_a_removal(world):
     world.folder.fill(30)
     world.start()
     os.rename(world.folder.path, world.folder.path + ".aside")
@@ -770,7 +770,7 @@ def test_too_many_removals_are_held(world):
     source = world.source()
     assert source["held_removals"] == 10 and source["last_scan_at"]
     assert world.metric("source_held_removals") == 10 and "10 removals" in world.ready()["source-held"]
-    assert len(world.told("source-removals-held")) == 1
+    assert len(world.wait_for_log("source-removals-held")) == 1
     assert world.scan("?max_removed=9")["held_removals"] == 10 and len(world.names()) == 21
     world.server.restart()
     world.scanned()
@@ -785,14 +785,14 @@ def test_the_log_of_a_restart_counts_what_is_refused(world):
     world.folder.put("broken.xml", BROKEN["truncated"])
     world.start()
     world.scanned()
-    assert ", 1 with a problem" in world.told("source-scanned")[-1]
+    assert ", 1 with a problem" in world.wait_for_log("source-scanned")[-1]
     world.server.restart()
     world.scanned()
-    assert ", 1 with a problem" in world.told("source-scanned", 2)[-1]
+    assert ", 1 with a problem" in world.wait_for_log("source-scanned", 2)[-1]
     assert "1 file is rejected" in world.ready()["source-problems"], "as before the restart, and after its scan"
     # A command on the file, which has no configuration that names the source, says so, too.
-    told = world.server.cli("status")
-    assert told.code == 1 and f"  {world.ready()['source-problems']} (source-problems)\n" in told.out and "1 of 2 files listed, 1 with a problem" in told.out, told
+    result = world.server.cli("status")
+    assert result.code == 1 and f"  {world.ready()['source-problems']} (source-problems)\n" in result.out and "1 of 2 files listed, 1 with a problem" in result.out, result
     (listed,) = world.server.cli("source", "list", "--json").out.splitlines()
     assert json.loads(listed)["name"] == world.source()["name"] and "not declared here" in world.server.cli("source", "list").out
 
@@ -805,7 +805,7 @@ def test_a_start_without_its_section_says_that_a_source_is_not_read(world):
     assert "source-not-read" not in world.server.log()
     file.write_text(whole.replace(world.configure(), ""))
     world.server.restart()
-    assert world.told("source-not-read")[-1].endswith("files: was read before, and no source has this name now: its folder is not watched; its entries stay; `sitemapd source remove files` lets another source take them over")
+    assert world.wait_for_log("source-not-read")[-1].endswith("files: was read before, and no source has this name now: its folder is not watched; its entries stay; `sitemapd source remove files` lets another source take them over")
     assert world.names() == {"a.xml"}
 
 
@@ -828,7 +828,7 @@ def test_a_source_with_another_name_takes_the_entries_over(world):
 
     rename("new")
     assert {p["code"] for p in world.source("new")["problems"]} == {"owned-by-another"} and "new: 3 files are rejected" in world.ready()["source-problems"]
-    assert "`sitemapd source remove files` lets another source take them over" in world.told("source-not-read")[-1]
+    assert "`sitemapd source remove files` lets another source take them over" in world.wait_for_log("source-not-read")[-1]
     world.server.stop()
     lost = world.server.cli("status")  # of the file, without a configuration
     assert "  files " in lost.out and "not declared here (`sitemapd source remove` forgets it" in lost.out, lost
@@ -921,10 +921,10 @@ def test_a_source_never_touches_what_it_did_not_register(world):
     assert world.entries() == {"mine.xml": utc(OLD), "api.xml": "2020-01-01", "both.xml": "2020-01-01"}
     found = world.source()["problems"]
     assert [(p["path"], p["code"]) for p in found] == [("both.xml", "owned-by-another")] and "environment" in found[0]["detail"]
-    assert "source-problems" in world.ready() and len(world.told("source-file-problem")) == 1
+    assert "source-problems" in world.ready() and len(world.wait_for_log("source-file-problem")) == 1
     world.folder.put("both.xml", urlset("/new"), OLD + 100)
     world.scan(), world.scan()
-    assert world.entries()["both.xml"] == "2020-01-01" and len(world.told("source-file-problem")) == 1
+    assert world.entries()["both.xml"] == "2020-01-01" and len(world.wait_for_log("source-file-problem")) == 1
     os.unlink(world.folder.at("both.xml"))
     world.scan()
     assert world.entries()["both.xml"] == "2020-01-01" and world.ready() is None
@@ -996,12 +996,12 @@ def test_a_folder_that_is_missing_at_start(world):
     assert "No such file" in world.source()["failure"] and world.folder.path in world.source()["failure"]
     assert len(world.names()) == 3 and "No such file" in world.ready()["source-failing"]
     (tmp := world.tmp_path / "status.conf").write_text(f'[site "a"]\norigin = {ORIGIN}\n' + world.configure())
-    told = world.server.cli("status", "--config", tmp)  # of the file, which does not remember that
-    assert told.code == 1 and f"  {world.ready()['source-failing']} (source-failing)\n" in told.out, told
+    result = world.server.cli("status", "--config", tmp)  # of the file, which does not remember that
+    assert result.code == 1 and f"  {world.ready()['source-failing']} (source-failing)\n" in result.out, result
     assert world.metric("source_failing") == 1
     reply = world.server.api("POST", "/v1/sources/files/scan")
-    told = problem(reply, 503, "scan-failed")["detail"]
-    assert told.startswith("files: ") and "No such file" in told and reply["Retry-After"], told
+    result = problem(reply, 503, "scan-failed")["detail"]
+    assert result.startswith("files: ") and "No such file" in result and reply["Retry-After"], result
     os.rename(world.folder.path + ".aside", world.folder.path)
     eventually(lambda: world.ready() is None, "it recovers by itself")
     assert len(world.names()) == 3 and world.metric("source_failing") == 0 and world.source()["failure"] is None
@@ -1160,7 +1160,7 @@ def test_a_served_file_rolled_back_over_a_restart(served):
 
 
 def test_one_date_for_every_build_over_a_restart(served):
-    """SOURCE_DATE_EPOCH: the date alone says nothing of what the server before told with it."""
+    """SOURCE_DATE_EPOCH: the date alone does not identify the content that an earlier server sent with it."""
     get = served.server.get
     before = get("/plain.xml")
     dated = {"If-Modified-Since": before["Last-Modified"]}
@@ -1267,7 +1267,7 @@ def test_no_path_escapes(world):
             assert reply.status in (400, 404), (full, reply)
             assert SECRET not in reply.body
     assert world.server.get("/sub/inside.xml").body == urlset("/sub/a.xml")
-    assert world.told("source-link-outside")
+    assert world.wait_for_log("source-link-outside")
     assert SECRET.decode() not in world.server.log()
 
 
@@ -1307,7 +1307,7 @@ def test_no_race_leads_out(world):
                         seen[reply.status] += 1
                         assert reply.status != 200 or reply.xml() == good, reply
             assert seen[200] > 0, seen
-        except Exception as error:  # told by the test's thread
+        except Exception as error:  # the test's thread reports it
             failed.append(error)
 
     def swap_to_the_end():

@@ -102,7 +102,7 @@ def test_nights(shop):
     wanted = [loc for loc, _ in rows]
     wanted[7] = url("new")
     eventually(lambda: listed(shop) == wanted, "places are kept, and a free one taken; published a moment after it is written")
-    assert f"all.xml: its {COUNT} page URLs are a urlset: 1 added, 1 updated, 1 removed; left out: 1 refused, 1 repeated, 2 other elements and dates (<geo> in line " in shop.told("source-file-split", 2)[-1]
+    assert f"all.xml: its {COUNT} page URLs are a urlset: 1 added, 1 updated, 1 removed; left out: 1 refused, 1 repeated, 2 other elements and dates (<geo> in line " in shop.wait_for_log("source-file-split", 2)[-1]
     page = shop.get("/all.xml").xml().decode()
     assert f"<loc>{url('new')}</loc><image:image><image:loc>https://cdn.example.com/1.png</image:loc></image:image></url>" in page
     assert f"<loc>{url(9)}</loc><lastmod>2026-02-02</lastmod></url>" in page
@@ -135,7 +135,7 @@ def undone(server):
 
 
 def killed_within(server, go, steps, least, is_within):
-    """The server, which was stopped, started, told to `go`, and killed behind its first steps: those. Where this process was not
+    """The server, which was stopped, started, made to split by `go`, and killed after its first steps; returns these steps. Where this process was not
     given its turn until it was too far, it begins again."""
     before = server.database + ".before"
     shutil.copyfile(server.database, before)
@@ -242,13 +242,13 @@ def test_by_the_command(shop):
     scan = ("scan", "shop", "--config", shop.folder / "sitemapd.conf")
     dry = shop.cli(*scan, "--dry-run")
     did = f"{COUNT} added, 0 updated, 0 removed"
-    told = f"{COUNT} page URLs: %s{did}\n%s0 added, 0 updated, 0 removed, 0 files with a problem, 1 split into page URLs ({did})\n"
-    assert dry.code == 0 and dry.out == "split     all.xml  " + told % (("would be: ",) * 2) and not changes(shop), dry
+    result = f"{COUNT} page URLs: %s{did}\n%s0 added, 0 updated, 0 removed, 0 files with a problem, 1 split into page URLs ({did})\n"
+    assert dry.code == 0 and dry.out == "split     all.xml  " + result % (("would be: ",) * 2) and not changes(shop), dry
     done = shop.cli(*scan)
-    assert done.code == 0 and done.out == "split     all.xml  " + told % ("", ""), done
-    told = shop.cli("history", "--json", "--config", shop.folder / "sitemapd.conf")
-    vias = {(line["kind"], line["via"]) for line in told.lines() if line["kind"] in ("split", "urlset-add")}
-    assert vias == {("split", "cli"), ("urlset-add", "cli")}, told
+    assert done.code == 0 and done.out == "split     all.xml  " + result % ("", ""), done
+    result = shop.cli("history", "--json", "--config", shop.folder / "sitemapd.conf")
+    vias = {(line["kind"], line["via"]) for line in result.lines() if line["kind"] in ("split", "urlset-add")}
+    assert vias == {("split", "cli"), ("urlset-add", "cli")}, result
     steps = changes(shop)  # one, or on a slow machine a few
     assert [sum(step[i] for step in steps) for i in range(3)] == [COUNT, 0, 0]
     assert shop.cli(*scan).out == "0 added, 0 updated, 0 removed, 0 files with a problem\n" and changes(shop) == steps

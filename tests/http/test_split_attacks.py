@@ -62,7 +62,7 @@ def shop(tmp_path):
         made.stop()
 
 
-def told(server):
+def problems_of(server):
     return {problem["path"]: problem for problem in server.api("GET", "/v1/sources").json()["sources"][0]["problems"]}
 
 
@@ -89,8 +89,8 @@ def test_files_that_are_attacks(shop, tmp_path):
     eventually(lambda: "/good.xml" in lists(shop) and shop.get("/good-2.xml").status == 200, "the good file is split", 240)
     refused = {name for name, (_, codes) in FILES.items() if codes}
     split = {"/good.xml", "/bomb.xml", "/names.xml", "/line.xml"}
-    eventually(lambda: refused <= set(told(shop)) and split <= lists(shop), "the others are reported, or split", 120)
-    found = told(shop)
+    eventually(lambda: refused <= set(problems_of(shop)) and split <= lists(shop), "the others are reported, or split", 120)
+    found = problems_of(shop)
     for name, (_, codes) in FILES.items():
         assert codes is None or found[name]["code"] in codes, (name, found[name])
     assert lists(shop) == split, "of what is broken at its end nothing is taken"
@@ -143,6 +143,6 @@ def test_a_file_that_is_another_each_time(shop, tmp_path):
     part.unlink(missing_ok=True)
     part.write_text(text)
     os.rename(part, target)
-    eventually(lambda: shop.get("/all-2.xml").status == 200 and not told(shop), "it rests, and is split", 120)
+    eventually(lambda: shop.get("/all-2.xml").status == 200 and not problems_of(shop), "it rests, and is split", 120)
     assert SECRET.encode() not in shop.get("/all.xml").body + shop.get("/all-2.xml").body
     assert shop.cli("check").code == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""Ends, planned and not: what was acknowledged is there afterwards. And beginnings that cannot be."""
+"""Stops and kills: acknowledged writes are there afterwards. And starts that fail."""
 
 import json
 import os
@@ -99,7 +99,7 @@ def test_kill_9_loses_nothing_acknowledged(server):
 
 
 def test_a_stop_in_the_middle_of_a_body(start):
-    """It is not given the time that it may take else."""
+    """The body does not get its usual timeout."""
     server = start(env={"SITEMAPD_SERVER_BODY_TIMEOUT": "24h"})
     headers = [("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/x-ndjson"), ("Content-Length", "100000")]
     with Connection(server.admin) as connection:
@@ -240,9 +240,9 @@ def fails(folder, *args, words=(), database=None, env=None, codes=(1,)):
         server.kill()
     log = server.log()
     assert code in codes and out == b"", (code, out, log)
-    told = [line for line in log.splitlines() if line.startswith("sitemapd: ")]
-    assert told, log
-    last = told[-1]
+    result = [line for line in log.splitlines() if line.startswith("sitemapd: ")]
+    assert result, log
+    last = result[-1]
     for word in words:
         assert word in last, log
     return last

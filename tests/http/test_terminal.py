@@ -228,7 +228,7 @@ def test_bash_completes_behind_an_equals_sign(tmp_path):
     assert bash("--config", "=", "x", "li") == ["list"]
 
 
-def test_what_may_stand_next():
+def test_words_that_may_follow():
     """Asked directly: each line is a whole word and what it means, or leaves paths to the shell."""
     assert "update\tchange a site" in sitemapd("complete", "--", "site", "up").out
     assert sitemapd("complete", "--", "import", "").out == ":file\n"

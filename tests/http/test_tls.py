@@ -268,7 +268,7 @@ def test_the_certificate_is_reloaded(start, pairs, tmp_path):
         assert "No such file" in reload(server)
         with TlsConnection(server.public) as fresh:
             assert fresh.peer() == now
-    server.told("reload-refused", 2)
+    server.wait_for_log("reload-refused", 2)
     metrics = scrape(server)
     assert metrics.get("sitemapd_config_reloads_total", result="refused") == 2 and metrics.get("sitemapd_config_refused") == 1
     assert metrics.get("sitemapd_tls_certificate_expires_seconds") == expiry(pairs[1]), "of the one in use"
@@ -338,7 +338,7 @@ def test_mistakes(pairs, tmp_path):
 
 
 def test_remarks(start, tmp_path):
-    """No mistakes, but told: a key for everybody, and a certificate that has expired."""
+    """Warnings, not mistakes: a key that other users can read, and an expired certificate."""
     cert, key = make_expired(tmp_path)
     os.chmod(key, 0o644)
     config = tmp_path / "old.conf"
@@ -352,11 +352,11 @@ def test_remarks(start, tmp_path):
 
 def test_a_pipe_in_the_place_of_a_key_is_not_waited_for(start, pairs, tmp_path):
     server = start(sites=(), config=settings(*pairs[0]))
-    server.told("listener expires at")
+    server.wait_for_log("listener expires at")
     os.mkfifo(tmp_path / "pipe.key")
     (tmp_path / "sitemapd.conf").write_text(settings(pairs[0][0], tmp_path / "pipe.key"))
     server.process.send_signal(signal.SIGHUP)
-    server.told("reload-refused", 2)
+    server.wait_for_log("reload-refused", 2)
     assert f"{tmp_path}/pipe.key: cannot be read: it is a pipe" in server.log()
     server.stop()
 
@@ -410,11 +410,11 @@ def test_the_admin_listener_has_a_pair_of_its_own(start, pairs, tmp_path):
         (("status", *named, "--ca-file", pairs[1][0]), True, {}), (("status", *named, "--ca-file", pairs[0][0]), False, {}),
         (("healthcheck", named[1]), False, {}), (("healthcheck", named[1], "--ca-file", pairs[1][0]), True, {}),
     ):
-        told = sitemapd(*command, env={"SITEMAPD_TOKEN": server.token, **env})
-        assert (told.code == 0) == trusts and (trusts or "ertificate" in told.err), told
+        outcome = sitemapd(*command, env={"SITEMAPD_TOKEN": server.token, **env})
+        assert (outcome.code == 0) == trusts and (trusts or "ertificate" in outcome.err), outcome
     for url, help in ((named[1], "; --ca-file FILE trusts one of your own making"), (f"http://{server.admin}", "this port speaks https: begin the URL with https:// (plain-http)")):
-        told = sitemapd("status", "--server", url, env={"SITEMAPD_TOKEN": server.token})
-        assert told.code == 1 and help in told.err, told
+        outcome = sitemapd("status", "--server", url, env={"SITEMAPD_TOKEN": server.token})
+        assert outcome.code == 1 and help in outcome.err, outcome
     config.write_text(text(pairs[0], pairs[0]), encoding="utf-8")
     server.process.send_signal(signal.SIGHUP)
     eventually(lambda: certificate(server.admin) == pem(pairs[0]), "handshakes use the new pair")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""What a token may: every call of the API with each kind of token, and the rules that a scope is made of."""
+"""The rights of tokens: every call of the API with each kind of token, and the rules of a scope."""
 
 import hashlib
 import itertools
@@ -236,14 +236,14 @@ def test_there_is_no_way_around_a_prefix(start):
 
 
 @pytest.mark.parametrize("prefix", [ORIGIN + "/blog", ORIGIN + "/blog/x.y", "/blog/", "ftp://www.example.com/blog/", ORIGIN + "/blog/?x=/", ORIGIN + "/blog/#x/", "https://unknown.example/blog/", ORIGIN + "/" + "a" * 500 + "/"])
-def test_prefixes_that_are_none(start, prefix):
+def test_invalid_prefixes(start, prefix):
     server = start(sites=(ORIGIN, SHOP))
     assert server.cli("token", "add", "bad", "--prefix", prefix).code in (1, 2)
     assert server.cli("token", "add", "bad", "--prefix", SHOP + "/x/", "--site", ORIGIN).code == 1
     for options in (("--prefix", BLOG, "--role", "admin"), ("--own", "--role", "admin"), ("--own", "--role", "read"), ("--expires", "2020-01-31"), ("--expires", "0d"), ("--expires", "soon")):
         assert server.cli("token", "add", "bad", *options).code == 2, options
-    told = server.cli("token", "add", "bad", "--role", "owner")
-    assert told.code == 1 and told.err == 'sitemapd: --role: "owner" must be read, write or admin\n', told
+    outcome = server.cli("token", "add", "bad", "--role", "owner")
+    assert outcome.code == 1 and outcome.err == 'sitemapd: --role: "owner" must be read, write or admin\n', outcome
 
 
 def test_a_prefix_sees_and_replaces_its_part(start):
@@ -260,8 +260,8 @@ def test_a_prefix_sees_and_replaces_its_part(start):
     assert locs(f"/v1/sitemaps?limit=1&after={first['next']}") == part[1:]
     # A search looks at its part alone.
     for query, found in (("contains=.xml", part), (f"contains=.xml&prefix={q(ORIGIN + '/')}", part), ("warned=1", []), (f"contains=.xml&prefix={q(ORIGIN + '/a')}", [])):
-        told = ask(f"/v1/sitemaps?index={q(INDEX)}&{query}").json()
-        assert [e["loc"] for e in told["sitemaps"]] == found and told["next"] is None and told["looked_at"] == (0 if query.endswith(q('/a')) else 2), told
+        outcome = ask(f"/v1/sitemaps?index={q(INDEX)}&{query}").json()
+        assert [e["loc"] for e in outcome["sitemaps"]] == found and outcome["next"] is None and outcome["looked_at"] == (0 if query.endswith(q('/a')) else 2), outcome
     passed = server.api("GET", f"/v1/sitemaps?index={q(INDEX)}&limit=1&contains=.xml&prefix={q(ORIGIN + '/')}").json()["next"]
     assert locs(f"/v1/sitemaps?index={q(INDEX)}&contains=.xml&after={passed}") == part
     # A cursor of who sees more is not a way past the prefix.
@@ -319,9 +319,9 @@ def test_own_entries(start):
     assert skipped["created"] == 1 and skipped["rejected"][0]["code"] == "outside-token-scope"
     # Refused as a whole, a list shows which lines it is for.
     refused = call("POST", "/v1/sitemaps", [{"loc": ORIGIN + "/more.xml"}, {"loc": ORIGIN + "/theirs.xml", "lastmod": "2020-01-31"}])
-    told = refused.json()
-    assert (refused.status, told["code"], told["rejected_total"]) == (403, "outside-token-scope", 1), refused
-    assert [(r["line"], r["loc"], r["code"]) for r in told["rejected"]] == [(2, ORIGIN + "/theirs.xml", "outside-token-scope")], told
+    outcome = refused.json()
+    assert (refused.status, outcome["code"], outcome["rejected_total"]) == (403, "outside-token-scope", 1), refused
+    assert [(r["line"], r["loc"], r["code"]) for r in outcome["rejected"]] == [(2, ORIGIN + "/theirs.xml", "outside-token-scope")], outcome
 
 
 # ---- who one is
@@ -370,7 +370,7 @@ def who(server, token):
     return reply.json()["name"] if reply.status == 200 else reply.status
 
 
-def test_tokens_stand_in_the_configuration(start, tmp_path):
+def test_tokens_of_the_configuration(start, tmp_path):
     base = f'[site "main"]\norigin = {ORIGIN}\n'
     blog = configured(tmp_path, "blog", "one", f"prefix = {BLOG}")
     server = start(sites=(), config=base + blog + configured(tmp_path, "ops", "two", "role = admin"))
@@ -397,7 +397,7 @@ def test_tokens_stand_in_the_configuration(start, tmp_path):
     # One of the catalogue's with the name of one of the configuration's is refused, clearly.
     assert server.cli("token", "add", "deploy").code == 0
     reload(base + configured(tmp_path, "blog", "three", f"prefix = {BLOG}") + configured(tmp_path, "deploy", "four"), good=False)
-    assert "deploy" in server.told("the configuration did not make")[0]
+    assert "deploy" in server.wait_for_log("the configuration did not make")[0]
     assert who(server, "four") == 401 and who(server, "three") == "blog"
     reload(base)
     assert who(server, "three") == 401
@@ -457,7 +457,7 @@ def test_nothing_changes_in_what_is_frozen(start, tmp_path):
         assert locs() == [ORIGIN + "/files/one.xml", ORIGIN + "/a.xml"] and server.get("/sitemap_index.xml").body == page.body
         server.process.send_signal(signal.SIGHUP)
         reloads += 1
-        server.told(" reloaded: ", reloads)
+        server.wait_for_log(" reloaded: ", reloads)
         assert server.api("POST", "/v1/sitemaps", {"loc": ORIGIN + "/b.xml"}).status == 409, "no reload undoes it"
         (files / "two.xml").unlink()
         (files / "one.xml").write_text(urlset, encoding="utf-8")
@@ -470,7 +470,7 @@ def test_nothing_changes_in_what_is_frozen(start, tmp_path):
     eventually(lambda: server.metrics()["sitemapd_frozen_indexes"] == 1, "the command's freeze is seen")
     (files / "three.xml").write_text(urlset, encoding="utf-8")
     assert server.api("POST", "/v1/sources/files/scan").status == 200
-    server.told("source-frozen")
+    server.wait_for_log("source-frozen")
     assert ORIGIN + "/files/three.xml" not in locs()
     assert server.cli("thaw", INDEX).code == 0
     eventually(lambda: ORIGIN + "/files/three.xml" in locs(), "what was held comes")
@@ -545,8 +545,8 @@ def test_no_token_was_used_before_it_was_made(start):
     server = start(sites=(ORIGIN,))
     bearer = server.cli("token", "add", "fresh").out.strip()
     eventually(lambda: server.api("GET", "/v1/token", token=bearer).status == 200, "the token is known")
-    told = lambda: next(one for one in server.api("GET", "/v1/tokens").json()["tokens"] if one["name"] == "fresh")
-    one = eventually(lambda: told() if told()["last_used_at"] else None, "its use is kept")
+    outcome = lambda: next(one for one in server.api("GET", "/v1/tokens").json()["tokens"] if one["name"] == "fresh")
+    one = eventually(lambda: outcome() if outcome()["last_used_at"] else None, "its use is kept")
     assert one["last_used_at"] >= one["created_at"], one
     line = next(json.loads(line) for line in server.cli("token", "list", "--json").out.splitlines() if '"fresh"' in line)
     assert line["last_used_at"] == one["last_used_at"], line

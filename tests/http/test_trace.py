@@ -90,7 +90,7 @@ def test_a_write_is_one_span(collector, tmp_path):
         assert headers_of(head)["content-type"] == "application/json"
         assert {"key": "service.name", "value": {"stringValue": "sitemapd"}} in batch["resource"]["attributes"]
         eventually(lambda: server.metrics()['sitemapd_trace_spans_total{result="sent"}'] == 2, "both are counted")
-        assert f"(trace {TRACE})" in server.told("sitemap-put")[0]
+        assert f"(trace {TRACE})" in server.wait_for_log("sitemap-put")[0]
     finally:
         server.stop()
 
@@ -191,9 +191,9 @@ def test_a_collector_that_fails(collector, tmp_path, status):
         eventually(lambda: spans("dropped") >= 600 - 256 - 128, "what has no room is dropped")
         assert server.register(other + "/a.xml").status == 201  # has room all the same
         if status != 0:
-            eventually(lambda: server.told("trace-failed"), "the failure is logged")
+            eventually(lambda: server.wait_for_log("trace-failed"), "the failure is logged")
             assert server.metrics()["sitemapd_trace_failing"] == 1
-            assert len(server.told("trace-failed")) == 1 and collector.posts <= 8
+            assert len(server.wait_for_log("trace-failed")) == 1 and collector.posts <= 8
         if status is None:
             return
         collector.status = 200

@@ -23,7 +23,7 @@ def server(start):
     return server
 
 
-def told(reply):
+def without_detail(reply):
     """What of a refusal depends on what was asked: not on whether it exists."""
     problem = reply.json()
     return reply.status, problem["code"], problem.get("field")
@@ -46,7 +46,7 @@ def test_what_is_anothers_is_as_what_is_not_there(server, name, options):
         ("POST", f"/v1/urls?urlset={q(OTHER)}", f"/v1/urls?urlset={q(SHOP + '/none.xml')}", {"loc": SHOP + "/x"}),
         ("DELETE", f"/v1/urls?urlset={q(OTHER)}&loc={q(SHOP + '/page')}", f"/v1/urls?urlset={q(SHOP + '/none.xml')}&loc={q(SHOP + '/page')}", None),
     ):
-        seen = [told(server.api(method, target, body, token=bearer)) for target in (there, nowhere)]
+        seen = [without_detail(server.api(method, target, body, token=bearer)) for target in (there, nowhere)]
         assert seen[0] == seen[1] and seen[0][0] >= 400, (method, there, seen)
     assert [u["loc"] for u in server.api("GET", "/v1/urls?urlset=" + q(OTHER)).json()["urls"]] == [SHOP + "/page"]
 
@@ -145,8 +145,8 @@ def test_hints_are_dropped_and_reported_once(server):
     once = [{"line": 1, "loc": ORIGIN + "/part/0", "codes": ["hint-dropped"]}]
     assert (many["created"], many["warnings"], many["warnings_total"]) == (3, once, 1), many
     lines = b"".join(b'{"loc":"%s/part/%d"%s}\n' % (ORIGIN.encode(), i, b',"priority":1' if i > 0 else b"") for i in range(3))
-    told = server.api("POST", "/v1/urls?urlset=" + q(URLSET), body=lines, content_type="application/x-ndjson").json()
-    assert (told["unchanged"], told["warnings"]) == (3, [{"line": 2, "loc": ORIGIN + "/part/1", "codes": ["hint-dropped"]}]), told
+    result = server.api("POST", "/v1/urls?urlset=" + q(URLSET), body=lines, content_type="application/x-ndjson").json()
+    assert (result["unchanged"], result["warnings"]) == (3, [{"line": 2, "loc": ORIGIN + "/part/1", "codes": ["hint-dropped"]}]), result
 
 
 def test_a_list_says_what_another_source_owns(server):

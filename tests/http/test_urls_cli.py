@@ -22,9 +22,9 @@ ROWS = [
 @pytest.fixture
 def run(tmp_path):
     def run(*words, code=0):
-        told = sitemapd(*words, database=str(tmp_path / "catalogue.db"))
-        assert told.code == code, told
-        return told
+        result = sitemapd(*words, database=str(tmp_path / "catalogue.db"))
+        assert result.code == code, result
+        return result
 
     (tmp_path / "rows").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     run("site", "add", ORIGIN)
@@ -46,8 +46,8 @@ def test_extensions_that_the_urlset_was_not_made_for(run, tmp_path):
     refused = run("import", "--urlset", PLAIN, tmp_path / "rows", code=1)
     assert "rows:1: https://www.example.com/1: has an extension that its urlset does not support (extension-foreign)" in refused.err
     assert "--drop-extensions drops" in refused.err and "2 of 3 entries rejected" in refused.err
-    told = run("import", "--urlset", PLAIN, "--drop-extensions", tmp_path / "rows")
-    assert "2 page URLs have extensions that the urlset does not support; they were dropped" in told.err and "3 created" in told.out
+    result = run("import", "--urlset", PLAIN, "--drop-extensions", tmp_path / "rows")
+    assert "2 page URLs have extensions that the urlset does not support; they were dropped" in result.err and "3 created" in result.out
     kept = rows(run, PLAIN)
     assert [kept[loc].get("images") for loc in ("/1", "/2", "/3")] == [["https://cdn.example.net/1.jpg"], None, ["https://cdn.example.net/3.jpg"]]
     assert not any("alternates" in row for row in kept.values())
@@ -68,8 +68,8 @@ def test_history_diff_and_undo_of_a_urlset(run, tmp_path):
     assert sorted(run("diff", "--from", str(before), "--urlset", SHOP).out.splitlines()) == sorted(shop.splitlines() + [f"+1 ~0 -1 since revision {before}"])
     whole = [line.split("  ")[0] for line in run("diff", "--from", str(before)).out.splitlines()]
     assert whole.count(f"+ {ORIGIN}/4") == 2 and f"- {ORIGIN}/2" in whole and f"+ {PLAIN}" in whole
-    told = run("undo", "--urlset", SHOP, "--to", str(before), "--dry-run")
-    assert f"{SHOP} to revision {before}: would restore +1 ~0 -1" in told.out and "/4" in "".join(rows(run, SHOP))
+    result = run("undo", "--urlset", SHOP, "--to", str(before), "--dry-run")
+    assert f"{SHOP} to revision {before}: would restore +1 ~0 -1" in result.out and "/4" in "".join(rows(run, SHOP))
     assert "restored +1 ~0 -1" in run("undo", "--urlset", SHOP, "--to", str(before), "--max-removed", "1").out
     assert run("render", SHOP).out == page and "/4" in rows(run, PLAIN)
     assert "cannot be combined with --index" in run("undo", "--urlset", SHOP, "--index", SHOP, "--to", "1", code=2).err
@@ -118,10 +118,10 @@ def test_what_was_wrong_with_what_is_left_out(run, tmp_path):
         ({"images": [f"https://cdn.example.net/{n}.jpg" for n in range(1001)]}, SHOP, "images "),
     )):
         (tmp_path / "some").write_text(json.dumps({"loc": ORIGIN + "/first"}) + "\n" + json.dumps({"loc": ORIGIN + f"/{number}"} | row) + "\n")
-        told = run("import", "--urlset", urlset, tmp_path / "some", code=1)
-        assert f"some:2: {ORIGIN}/{number}: {why}" in told.err and "nothing was applied; --skip-invalid" in told.err, told
-        told = run("import", "--urlset", urlset, "--skip-invalid", tmp_path / "some")
-        assert "(extension-dropped): 1 in all, first in line 2" in told.err and f"first in line 2: {why.strip()}" in told.err, told
+        result = run("import", "--urlset", urlset, tmp_path / "some", code=1)
+        assert f"some:2: {ORIGIN}/{number}: {why}" in result.err and "nothing was applied; --skip-invalid" in result.err, result
+        result = run("import", "--urlset", urlset, "--skip-invalid", tmp_path / "some")
+        assert "(extension-dropped): 1 in all, first in line 2" in result.err and f"first in line 2: {why.strip()}" in result.err, result
 
 
 IMAGE = "<image:image><image:loc>{}</image:loc></image:image>"
@@ -136,16 +136,16 @@ def test_a_page_with_a_thousand_images(run, tmp_path):
     images = [f"{ORIGIN}/images/palm%20reading-consultation-in-some-town-{n:04d}-{'x' * 80}.webp" for n in range(1001)]
     for count in (200, 1000):
         (tmp_path / "i.xml").write_text(sitemap(f"<url><loc>{ORIGIN}/gallery</loc>{''.join(map(IMAGE.format, images[:count]))}</url>"))
-        told = run("import", "--urlset", SHOP, tmp_path / "i.xml")
-        assert f", 0 of {count} images left out" in told.out and told.err == "", told
+        result = run("import", "--urlset", SHOP, tmp_path / "i.xml")
+        assert f", 0 of {count} images left out" in result.out and result.err == "", result
         assert rows(run, SHOP)["/gallery"]["images"] == images[:count]
     for name, count in (("same", 1000), ("more", 1001)):
         (tmp_path / name).write_text(json.dumps({"loc": ORIGIN + "/gallery", "images": images[:count]}) + "\n")
     assert ", 1 unchanged," in run("import", "--urlset", SHOP, tmp_path / "same").out
-    told = run("import", "--urlset", SHOP, tmp_path / "more", code=1)
-    assert "1 image invalid: has too many extensions" in told.err and rows(run, SHOP)["/gallery"]["images"] == images[:1000]
-    told = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "more")
-    assert ", 1 of 1001 images left out" in told.out, told
+    result = run("import", "--urlset", SHOP, tmp_path / "more", code=1)
+    assert "1 image invalid: has too many extensions" in result.err and rows(run, SHOP)["/gallery"]["images"] == images[:1000]
+    result = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "more")
+    assert ", 1 of 1001 images left out" in result.out, result
 
 
 def test_an_import_counts_what_it_leaves_out(run, tmp_path):
@@ -157,21 +157,21 @@ def test_an_import_counts_what_it_leaves_out(run, tmp_path):
         f"<url><loc>{ORIGIN}/c</loc></url>",
     ))
     before = rows(run, SHOP)
-    told = run("import", "--urlset", SHOP, tmp_path / "bad.xml", code=1)
-    assert told.err.count("3 images invalid: must be an absolute URL (https://host/path) (loc-relative); first in line 2: images[0].loc\n") == 1, told
-    assert told.err.count("1 alternate invalid: ") == 1 and "first in line 2: alternates.en_US\n" in told.err, told
-    assert "2 of 3 entries rejected, nothing was applied; --skip-invalid applies the good ones, without" in told.err
-    assert "left out" not in told.err and rows(run, SHOP) == before
-    told = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "bad.xml")
-    assert ", 0 refused, 3 of 4 images left out, 1 of 1 alternate left out (" in told.out, told
-    assert told.err.count("3 images left out: ") == 1 and told.err.count("1 alternate left out: ") == 1, told
+    result = run("import", "--urlset", SHOP, tmp_path / "bad.xml", code=1)
+    assert result.err.count("3 images invalid: must be an absolute URL (https://host/path) (loc-relative); first in line 2: images[0].loc\n") == 1, result
+    assert result.err.count("1 alternate invalid: ") == 1 and "first in line 2: alternates.en_US\n" in result.err, result
+    assert "2 of 3 entries rejected, nothing was applied; --skip-invalid applies the good ones, without" in result.err
+    assert "left out" not in result.err and rows(run, SHOP) == before
+    result = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "bad.xml")
+    assert ", 0 refused, 3 of 4 images left out, 1 of 1 alternate left out (" in result.out, result
+    assert result.err.count("3 images left out: ") == 1 and result.err.count("1 alternate left out: ") == 1, result
     assert rows(run, SHOP)["/a"]["images"] == [ORIGIN + "/3.jpg"]
 
 
-def test_a_table_is_no_list(run, tmp_path):
+def test_a_table_is_not_a_list(run, tmp_path):
     (tmp_path / "rows.csv").write_text(f"{ORIGIN}/1,2026-01-31\n{ORIGIN}/2,2026-01-31\n")
-    told = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "rows.csv", code=1)
-    assert "rows.csv:1: is a table, not a list of URLs: write the URL alone" in told.err and "(not-a-list); nothing was applied" in told.err
+    result = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "rows.csv", code=1)
+    assert "rows.csv:1: is a table, not a list of URLs: write the URL alone" in result.err and "(not-a-list); nothing was applied" in result.err
     assert rows(run, SHOP) == {}
 
 
@@ -204,7 +204,7 @@ def test_lists_report_what_there_is(run, tmp_path):
     assert lists["www.example.com/shop.xml"][5:7] == ["-", SHOP] and lists["www.example.com/shop.xml"][4] == "images,alternates"
 
 
-def test_the_commands_of_the_page_do_as_they_stand_there(tmp_path):
+def test_the_commands_of_the_page(tmp_path):
     database = str(tmp_path / "catalogue.db")
     old = tmp_path / "products.xml.gz"
     old.write_bytes(gzip.compress(b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/products/fez</loc></url></urlset>'))
@@ -216,5 +216,5 @@ def test_the_commands_of_the_page_do_as_they_stand_there(tmp_path):
         words = shlex.split(line.replace("old/products.xml.gz", str(old)), comments=True)
         done = sitemapd(*words[1:], database=database)
         assert words[0] == "sitemapd" and done.code == 0, (line, done)
-    told = sitemapd("render", ORIGIN + "/products.xml", database=database).out
-    assert "/products/trilby<" in told and "/products/fez<" in told
+    result = sitemapd("render", ORIGIN + "/products.xml", database=database).out
+    assert "/products/trilby<" in result and "/products/fez<" in result

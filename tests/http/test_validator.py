@@ -122,12 +122,12 @@ def of_folder(base, folder, database):
     folder.mkdir()
     for name in found:
         (folder / path_of(name)[1:]).write_bytes(body_of(name, base))
-    told = sitemapd("scan", str(folder), "--url", base + "/", "--dry-run", database=database).out
-    for line in told.splitlines():
+    result = sitemapd("scan", str(folder), "--url", base + "/", "--dry-run", database=database).out
+    for line in result.splitlines():
         what = re.match(r"(?:problem|remark) +sitemap-([a-zA-Z-]+)\.xml(?:\.gz)?(?::\d+)*: ([a-z-]+):", line)
         if what:
             found[what[1]] |= {what[2]} - LEFT
-    assert len(re.findall("^(?:new|problem) ", told, re.M)) == len(found), told
+    assert len(re.findall("^(?:new|problem) ", result, re.M)) == len(found), result
     return found.items()
 
 
@@ -220,9 +220,9 @@ def test_what_is_named_like_a_sitemap_but_is_not_one_is_reported(tmp_path):
     for name, (body, _) in FOREIGN.items():
         (folder / name).write_bytes(body.replace(BASE.encode(), b"https://www.example.com"))
     assert sitemapd("site", "add", "https://www.example.com", database=database).code == 0
-    told = sitemapd("scan", str(folder), "--url", "https://www.example.com/", "--dry-run", database=database).out
-    found = dict(re.findall(r"^problem +([a-z0-9.-]+?)(?::\d+)*: ([a-z0-9-]+):", told, re.M))
-    assert found == {name: code for name, (_, code) in FOREIGN.items() if code}, told
+    result = sitemapd("scan", str(folder), "--url", "https://www.example.com/", "--dry-run", database=database).out
+    found = dict(re.findall(r"^problem +([a-z0-9.-]+?)(?::\d+)*: ([a-z0-9-]+):", result, re.M))
+    assert found == {name: code for name, (_, code) in FOREIGN.items() if code}, result
 
 
 def test_import_names_what_it_ignores(tmp_path):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A Google and a Bing that answer as Search Console and Webmaster Tools do: `sitemaps` is what they
-list, `calls` what was asked, `fault` (status, body, headers) what they say instead."""
+"""Fakes of Google Search Console and Bing Webmaster Tools: `sitemaps` are those that they list, `calls` the requests
+that they got, `fault` (status, body, headers) an answer that they give instead."""
 
 import base64
 import json
@@ -92,7 +92,7 @@ class Google(Engine):
         return f'[engine "google"]\ncredentials_file = {self.secret("google.json", json.dumps(account))}\nendpoint = {self.url}\n{more}'
 
     def take_jwt(self, jwt):
-        """What is wrong with it; None: nothing."""
+        """Returns the fault of the request; None: it is valid."""
         header, claims, signature = jwt.split(".")
         signed = Path(self.folder.name, "signed")
         signed.write_bytes(f"{header}.{claims}".encode())

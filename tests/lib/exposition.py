@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A strict reader of the Prometheus text format 0.0.4, for our own /metrics: it refuses what the
-format forbids, and what `promtool check metrics` would complain about. Standard library only."""
+"""A strict parser of the Prometheus text format 0.0.4, for our own /metrics: it rejects what the format forbids, and
+what `promtool check metrics` would report. Standard library only."""
 
 import math
 import re
@@ -109,7 +109,7 @@ def parse(text):
 
 
 class Values:
-    """What a scrape said, to be asked by name and labels."""
+    """The values of a scrape, by name and labels."""
 
     def __init__(self, text):
         self.families = parse(text)

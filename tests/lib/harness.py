@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""What the tests over HTTP share: a raw HTTP client that shows every byte, the program as server and
-as command, and a naive renderer to compare with. Standard library only."""
+"""The library of the tests over HTTP: a raw HTTP client that shows every byte, the program as server and as command,
+and a naive renderer to compare with. Standard library only."""
 
 import gzip
 import json
@@ -31,12 +31,12 @@ RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
 
 def seconds(plain):
-    """A time that a plain build may take, for the build under test."""
+    """Scales a time limit of a plain build to the build under test."""
     return plain * SLOWNESS
 
 
 def eventually(check, what, within=60.0, longest_pause=0.1):
-    """Polls until `check` is true; its value. The limit only bounds a hang: a loaded machine is slow,
+    """Polls until `check` is true, and returns its value. The limit only bounds a hang: a loaded machine is slow,
     so a smaller one needs a reason. Pauses grow to `longest_pause`, since each check costs the server, too; a
     state that soon passes needs a shorter one."""
     end = time.monotonic() + seconds(within)
@@ -179,7 +179,7 @@ class Connection:
 
 
 def slow_reader(address, request, source=None):
-    """A socket that has sent the request and has little room for its reply: what is longer waits in the server."""
+    """A socket that has sent the request and has a small receive buffer: the rest of the reply waits in the server."""
     host, _, port = address.rpartition(":")
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -248,7 +248,7 @@ def q(text):
 
 
 def environment(extra=None):
-    """The surroundings without settings of the tester's own. Expected bytes of pages are without the stylesheet for
+    """The environment variables without settings of the tester. Expected bytes of pages are without the stylesheet for
     browsers; a test that asks for the default sets SITEMAPD_SERVER_PAGE_STYLE to "", which is as if it were not set."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SITEMAPD_")}
     env.update({"LC_ALL": "C.UTF-8", "TZ": "UTC", "SITEMAPD_SERVER_PAGE_STYLE": "no"})
@@ -257,14 +257,14 @@ def environment(extra=None):
 
 
 def faster(speed):
-    """For the environment of a server: all that it waits for comes so many times as soon (tests/fault/clock.c), and so do its
-    timeouts; so less with a sanitizer, which takes its time. Nothing where these tests run without that clock."""
+    """Environment variables that make a server's clock run faster by a factor (tests/fault/clock.c), its timeouts included;
+    by less with a sanitizer, which is slow. Empty if these tests run without that clock."""
     shim = os.environ.get("FAULT_CLOCK_SHIM")
     return {"LD_PRELOAD": shim, "FAULT_CLOCK_SPEED": str(max(1, round(speed * min(1, 2 / SLOWNESS))))} if shim else {}
 
 
 class Clock:
-    """The one that people set, of servers that have its environment (tests/fault/clock.c)."""
+    """The wall clock of servers that have its environment (tests/fault/clock.c)."""
 
     def __init__(self, folder):
         self.path = os.path.join(str(folder), "clock")
@@ -283,7 +283,7 @@ class Clock:
 
 
 def environment_of_another(extra=None):
-    """For a run as a user who perhaps may not read below this tree."""
+    """For a run as a user who may have no access to this tree."""
     env = environment(extra)
     if "TSAN_OPTIONS" in env:
         env["TSAN_OPTIONS"] = re.sub(r":?suppressions=[^:]*", "", env["TSAN_OPTIONS"])
@@ -295,7 +295,7 @@ def assert_no_report(text):
 
 
 class Command:
-    """What a run of the program gave."""
+    """The result of a run of the program."""
 
     def __init__(self, completed):
         self.code = completed.returncode
@@ -398,9 +398,9 @@ class Server:
         with open(self.log_path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
 
-    def told(self, event, count=1):
-        """The lines of the log that have `event`, `count` of them at least: what is done is reported a
-        moment later, by a thread of its own."""
+    def wait_for_log(self, event, count=1):
+        """Waits for at least `count` lines of the log with `event`, and returns all of them: another thread writes the log,
+        a moment after the event."""
         found = lambda: [line for line in self.log().splitlines() if event in line]
         eventually(lambda: len(found()) >= count, f"{count} of {event} in the log")
         return found()
@@ -409,7 +409,7 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def stop(self, sig=signal.SIGTERM):
-        """Ends it as an operator does: in the time after which Docker kills, whatever goes on; exit 0, nothing more on stdout, no sanitizer's report."""
+        """Stops it as an operator does: within the time after which Docker kills; exit 0, nothing more on stdout, no sanitizer's report."""
         self.process.send_signal(sig)
         try:
             code = self.process.wait(seconds(10))
@@ -432,16 +432,16 @@ class Server:
             self.process = None
 
     def restart(self, write_timeout=None):
-        """`write_timeout`: from now on. The first start has much to write, which would be refused where that is short."""
+        """`write_timeout`: from now on. The first start writes much, and a short one would reject that."""
         self.stop()
         if write_timeout:
             self.env["SITEMAPD_CATALOGUE_WRITE_TIMEOUT"] = write_timeout
         return self.start()
 
-    # What tests ask of it.
+    # Requests and commands.
 
     def reload(self, config):
-        """Another configuration file in the place of the one that it was made with."""
+        """Replaces its configuration file and reloads it."""
         with open(os.path.join(str(self.folder), "sitemapd.conf"), "w", encoding="utf-8") as file:
             file.write(config)
         ends = lambda: self.log().count("sources and crawlers were reloaded") + self.log().count("the new configuration was rejected")
@@ -480,7 +480,7 @@ class Server:
         return sitemapd(*args, database=self.database, **{"binary": self.binary, **more})
 
     def make_token(self, name, *options):
-        """Known to the server, which sees a moment later what that command wrote."""
+        """Waits until the server knows the token, a moment after the command wrote it."""
         made = self.cli("token", "add", name, *options)
         assert made.code == 0, made
         token = made.out.strip()
@@ -512,8 +512,7 @@ def escape(text):
 
 
 def render(entries):
-    """The page of (loc, lastmod) pairs in their order, as it must be: written down naively, and
-    not like the program does it."""
+    """The expected page of (loc, lastmod) pairs in their order: rendered naively, not like the program."""
     parts = [HEAD]
     for loc, lastmod in entries:
         # YYYY and YYYY-MM are kept but not served: the schema refuses them.

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""Requests that nobody honest sends: a generator, the same for the same seed.
+"""Hostile requests: a generator, with the same requests for the same seed.
 
 Each is (kind, bytes). REFUSED: whatever is in it, no part of it may be answered with success; a
 valid request for /robots.txt is hidden behind many of them, which only a server that reads the
-message wrongly would answer. ODD: the library's parser may take it or leave it (a bare LF, a NUL,
-random damage); the server must merely live on."""
+message wrongly would answer. ODD: the library's parser may accept it or not (a bare LF, a NUL, random damage); the server must only keep running."""
 
 import json
 
@@ -72,7 +71,7 @@ class Generator:
         return REFUSED, self.request([(b"Transfer-Encoding", b"chunked")] + self.as_list(), b"POST", body=bad + self.hidden)
 
     def as_list(self):
-        """On the admin listener the body is really read."""
+        """For the admin listener, which reads the body."""
         if not self.token:
             return []
         self.target = b"/v1/sitemaps"
@@ -198,7 +197,7 @@ class Generator:
         return self.request(fields, method, target, body)
 
     def value(self, depth=0):
-        """Some JSON, of any type but not what is asked for."""
+        """Some JSON of any type, but not an expected value."""
         if depth < 3 and self.rng.random() < 0.3:
             return self.pick([self.value(depth + 1) for _ in range(self.rng.randrange(4))], {self.pick("loc", "", "\u202e", "a" * 70): self.value(depth + 1)})
         return self.pick(None, True, -1, 1e308, 2**63, 2**64, "", "\x00", "\x1b[2J", "x" * self.rng.randrange(3000), "\u2028", "//evil.example/", "https://", "https://a b/", "javascript:x", "https://[::1", "https://u:p@www.example.com/a.xml", "https://www.example.com/a.xml#f", "ftp://www.example.com/a.xml", "https://www.example.com:99999/")

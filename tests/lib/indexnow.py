@@ -16,7 +16,7 @@ KEY = "5f1c6a0e7d2b49c8"
 @pytest.fixture(scope="module")
 def endpoint():
     with Origin() as made:
-        made.told, made.answer, made.more = [], 200, {}
+        made.received, made.answer, made.more = [], 200, {}
         made.hold, made.released = None, threading.Event()  # from so many on nothing is answered until then
 
         def take(connection, head):
@@ -24,11 +24,11 @@ def endpoint():
             body = made.body
             while len(body) < length:
                 body += connection.recv(65536)
-            if made.hold is not None and len(made.told) >= made.hold:
-                made.told.append((None, json.loads(body)))
+            if made.hold is not None and len(made.received) >= made.hold:
+                made.received.append((None, json.loads(body)))
                 made.released.wait(300)
                 return
-            made.told.append((made.answer, json.loads(body)))
+            made.received.append((made.answer, json.loads(body)))
             connection.sendall(answer(made.answer, Connection="close", **made.more))
 
         made.answers["/indexnow"] = take
@@ -56,7 +56,7 @@ def with_urlset(endpoint, folder, more=""):
     """A server with /all.xml, of which nothing was sent yet, and that sends what comes next."""
     server = Server(folder, config=more + config(endpoint), sites=(), env=faster(10))
     endpoint.answer = 200
-    del endpoint.told[:]
+    del endpoint.received[:]
     for made in (("site", "add", ORIGIN), ("urlset", "add", ORIGIN + "/all.xml")):
         assert sitemapd(*made, database=server.database).code == 0
     server.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""Servers that share a catalogue through a PostgreSQL of the test's own, and what tests ask of them."""
+"""Servers that share a catalogue through a PostgreSQL of the test's own, and their states."""
 
 import contextlib
 import hashlib
@@ -110,7 +110,7 @@ def equal(nodes):
 
 
 def in_line(cluster):
-    """The sites of lists that wait for their turn, over all nodes: each as often as nodes have lists of it. Whether that is its place, too."""
+    """The sites with waiting lists, over all nodes: each as often as nodes have lists of it."""
     line = int.from_bytes(hashlib.sha256(b"sitemapd line ").digest()[:4], "big")
     found = cluster.postgres.sql(f"SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND objsubid = 1 AND classid::bigint = {line}")
     return sorted((int(key) >> 24, int(key) & 0xffffff != 0xffffff) for key in found.split())

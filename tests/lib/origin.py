@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A web server of many faults: answers each path with the bytes it is given, whatever they are."""
+"""A web server with many faults: answers each path with given bytes, whatever they are."""
 
 import gzip
 import socket
@@ -23,7 +23,7 @@ def index(*members):
 
 
 def answer(status=200, body=b"", length=None, **headers):
-    """An answer's bytes; `length` lies. Names of headers have _ for -."""
+    """The bytes of an answer; `length` is a wrong Content-Length. Names of headers have _ for -."""
     lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(body) if length is None else length}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""What stands between a client and a PostgreSQL: a connection pooler as PgBouncer is, which gives each session, or each
-transaction, a server process; and a server that says it is of another release. For `trust` alone. Standard library."""
+"""A proxy between a client and a PostgreSQL: a connection pooler like PgBouncer, which gives each session, or each
+transaction, a server process; or a server that reports another release. For `trust` alone. Standard library."""
 
 import contextlib
 import socket
@@ -75,7 +75,7 @@ class Pooler:
         return backend, said
 
     def greet(self, said):
-        """What a client learns about a session."""
+        """Sends a client the parameters of a session."""
         for kind, body in said:
             if kind == b"K":
                 body = OWN_KEY

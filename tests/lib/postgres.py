@@ -32,7 +32,7 @@ def binary(name):
 
 
 def owner():
-    """Whom the server runs as: (uid, gid), or None where we are nobody special."""
+    """The user of the server: (uid, gid), or None if the tests do not run as root."""
     if os.getuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -145,7 +145,7 @@ class Server:
         self.set(reload=False, **lines)
 
     def set(self, reload=True, **settings):
-        """Settings in force from now on; of one that is set twice the last counts."""
+        """Applies settings at once; of a setting that occurs twice the last one counts."""
         with open(os.path.join(self.data, "postgresql.auto.conf"), "a", encoding="utf-8") as file:
             file.writelines(f"{name} = {value}\n" for name, value in settings.items())
         if reload:
@@ -229,7 +229,7 @@ class Server:
         self.send(signal.SIGCONT)
 
     def kill(self):
-        """-9, all at once: nobody is notified. None is left, or the next start would find their memory in use."""
+        """kill -9 of all processes at once. Waits until none is left, or the next start would find their memory in use."""
         self.pause()
         killed = processes(self.process.pid)
         self.send(signal.SIGKILL)

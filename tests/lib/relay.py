@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A network between two ends, by hand: a port of loopback that leads to another, each direction some time later, and that
-can be cut: then it stands still, as a network that is gone, until it is mended. Standard library, a process of its own, so
-that what it carries waits for no test. Run by itself: relay.py TARGET_PORT DELAY_MS; prints its port; a line `cut` or
-`mend` on stdin is done when it is printed again."""
+"""A simulated network: forwards a port of loopback to another one, with a delay in each direction. It can be cut, and then
+forwards nothing until it is mended. Standard library; a process of its own, so that traffic does not wait for a test.
+Usage: relay.py TARGET_PORT DELAY_MS; prints its port; a line `cut` or `mend` on stdin is done once it is printed again."""
 
 import asyncio
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A catalogue with some of everything and what was served of it, for tests of backup, restore and upgrade."""
+"""A catalogue with all kinds of objects, and the replies that it gave, for tests of backup, restore and upgrade."""
 
 import hashlib
 import pathlib

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""JSON Schema (2020-12) as far as openapi.json uses it. Strict: a keyword or format that is not known
-here is an error of the document. With `closed`, every member of an object must be described, although
-the document leaves replies open for members to come: what the server says today is in it."""
+"""JSON Schema (2020-12), the part that openapi.json uses. Strict: an unknown keyword or format is an error of the document.
+With `closed`, every member of an object must be described: the document allows further members in replies, but
+all members that the server sends today must be in it."""
 
 import datetime
 import json

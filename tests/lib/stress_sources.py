@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A folder in turmoil while crawlers fetch: tests/stress/sources [SECONDS] [SEED].
+"""A folder that changes all the time while crawlers fetch: tests/stress/sources [SECONDS] [SEED].
 
-Files are written at once and in pieces, broken, renamed, deleted and touched at random. No index reply
-may be invalid; no lastmod may move where the file's content did not (some files only ever get their
-content again, in other bytes), none may run backwards; and when it is quiet again, the index is what a
-scan of the folder into an empty catalogue says. Exit 0 where that held."""
+Files are written at once and in pieces, broken, renamed, deleted and touched at random. No index reply may be
+invalid. No lastmod may move if the file's content did not (some files only get the same content in other bytes), and
+none may move backwards. Once it is quiet again, the index equals that of a scan of the folder into an empty catalogue.
+Exit 0 if all that held."""
 
 import gzip
 import os
@@ -252,9 +252,9 @@ def compare(folder, server, index, where):
     again = sitemapd("scan", folder, "--url", ORIGIN + "/", "--source", "files", "--dry-run", database=server.database)
     with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
         problems = db.execute("SELECT count(*) FROM source_file WHERE problem IS NOT NULL").fetchone()[0]
-    told = [line for line in again.out.splitlines() if not line.startswith("remark ")]  # pages lie above the folders of some
-    assert again.code == 0 and all(line.startswith("problem ") for line in told[:-1]) and len(told) == problems + 1, again
-    assert re.sub(r", \d+ with remarks$", "", told[-1]) == f"would be: 0 added, 0 updated, 0 removed, {problems} file{'s' * (problems != 1)} with a problem", again
+    result = [line for line in again.out.splitlines() if not line.startswith("remark ")]  # pages lie above the folders of some
+    assert again.code == 0 and all(line.startswith("problem ") for line in result[:-1]) and len(result) == problems + 1, again
+    assert re.sub(r", \d+ with remarks$", "", result[-1]) == f"would be: 0 added, 0 updated, 0 removed, {problems} file{'s' * (problems != 1)} with a problem", again
     for db in (fresh, server.database):
         assert sitemapd("check", database=db).code == 0
 
@@ -313,12 +313,12 @@ def main(arguments):
     where = tempfile.mkdtemp(prefix="sitemapd-stress-")
     print(f"{duration:g} s, seed {seed}", flush=True)
     try:
-        told = stress(duration, seed, where)
+        result = stress(duration, seed, where)
     except BaseException:
         print(f"tests/stress/sources: failed; the folder, the catalogue and the log are kept in {where}", file=sys.stderr)
         raise
     shutil.rmtree(where)
-    print("held:", told)
+    print("held:", result)
 
 
 if __name__ == "__main__":
