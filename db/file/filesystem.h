@@ -38,6 +38,8 @@ bool file_identity_equal(const struct file_identity *a, const struct file_identi
 /* The size of the catalogue and the free space of its disk. Internal to db/. */
 
 #define SPACE_LOOK_MS 1000
+/* No list, not even at the time limit of writes, fills a disk with more free space than this. */
+#define SPACE_PLENTY_BYTES (16ull << 30)
 
 /* All zero: unknown. Written by one thread, read by any. */
 struct space {

@@ -243,6 +243,8 @@ static bool is_short(void *context)
     struct writer *w = context;
     int64_t file_bytes = 0;
     int cached = 0, most = 0;
+    if (atomic_load(&w->catalogue->space.free_bytes) > SPACE_PLENTY_BYTES)
+        return false;
     sqlite3_stmt *row = tx_statement(&w->tx, ST_FILE_BYTES);
     if (row == NULL || statement_number(row, 0, &file_bytes) != CATALOGUE_OK)
         return false;
