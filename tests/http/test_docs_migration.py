@@ -84,7 +84,7 @@ def test_the_page(tmp_path, second, end):
     assert done.returncode == 0, done
     assert "ETag and Last-Modified are missing" in (tmp_path / "doctor.txt").read_text()
     listed = (tmp_path / "list.txt").read_text()
-    assert all(loc in listed for loc in [*locs, f"{site.origin}/sitemaps/news.xml"]) and len(listed.splitlines()) == 3
+    assert all(loc in listed for loc in [*locs, f"{site.origin}/news.xml"]) and len(listed.splitlines()) == 3
     assert "good as an upstream: a sitemap index of 2 sitemaps, 2 with a date\n" in (tmp_path / "probe.txt").read_text()
     assert '"created":1,"updated":0,"unchanged":0,"removed":1,' in (tmp_path / "several.txt").read_text(), "a dry run: nothing of the mirror"
     assert (tmp_path / "switch.txt").read_text().endswith("with ~\n" + RULE)
