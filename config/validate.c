@@ -136,7 +136,7 @@ static void check_indexnow(const struct config *c, const struct config_site *sit
 /* Each alias is in the routing table, which is rebuilt with every change of a site. */
 #define SITE_ALIASES_MAX 1000u
 
-/* The place of the alias for this path; alias_count if there is none. */
+/* The place of the alias for this path; alias_count if none exists. */
 static size_t find_alias(const struct config_site *site, const char *path)
 {
     size_t at = 0;

@@ -35,7 +35,7 @@ bool value_bool(const char *text, bool *out)
     return false;
 }
 
-/* Reads the digits at `*at` and moves it behind them. False if there are none, or too many. */
+/* Reads the digits at `*at` and moves it behind them. False if none exist, or too many. */
 static bool read_digits(const char **at, uint64_t *out)
 {
     uint64_t value = 0;

@@ -147,7 +147,7 @@ struct token_declaration {
 /* Counts of crawlers: each row replaces the row with the same key. They are the node's own, and are
  * written even while a shared catalogue's PostgreSQL is out of reach. CRAWLERS_REPORT uses only the
  * first four members: it sends the other nodes a bounded number of stored rows that were not sent
- * yet, and writes nothing if there are none. .epoch is the epoch of the counts: nothing is written
+ * yet, and writes nothing if none exist. .epoch is the epoch of the counts: nothing is written
  * into a catalogue of another epoch. .node is the node that owns all rows of this file; NULL: the
  * only server, or, for imported logs, any node. */
 #define members_of_crawlers(M, A)                                                                  \

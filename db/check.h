@@ -97,7 +97,7 @@ struct check_record {
 
 struct catalogue_view;
 
-/* NOT_FOUND where there is none. */
+/* NOT_FOUND if none exists. */
 enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
                                            struct check_record *out);
 /* The watched sitemap at a site's normalised loc. */

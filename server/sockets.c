@@ -87,7 +87,7 @@ static int given_count(char **names)
     return fds;
 }
 
-/* The listener that a socket of this name is for; NULL if there is none, or it has one already. */
+/* The listener that a socket of this name is for; NULL if none exists, or it has one already. */
 static struct listener_socket *place_for(struct sockets *s, const char *name)
 {
     bool other = strcmp(name, "public") != 0 && strcmp(name, "admin") != 0;

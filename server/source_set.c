@@ -145,7 +145,7 @@ static const char *name_of(struct source_plan *p, const char *directory)
     return own(p, strdup(name));
 }
 
-/* The root URL of the catalogue's only site; NULL, reported, if there is none or more than one. */
+/* The root URL of the catalogue's only site; NULL, reported, if none exists or more than one. */
 static char *only_site_url(struct source_plan *p, const char *directory)
 {
     struct str url = STR_INIT;

@@ -213,7 +213,7 @@ static enum catalogue_status report_whole(struct merge *m)
     return status;
 }
 
-/* Reads the next part of the file into `part`, which is empty; false: there is none. */
+/* Reads the next part of the file into `part`, which is empty; false: none exists. */
 static bool read_pile(FILE *file, struct str *packed, struct history_part *part,
                       enum catalogue_status *status)
 {

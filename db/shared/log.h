@@ -219,7 +219,7 @@ struct shared_log_calls {
     enum shared_outcome (*snapshot_put)(struct shared_log *log,
                                         const struct shared_snapshot *snapshot, int kept, int fd,
                                         int64_t part_timeout_ms);
-    /* The newest one, written to the file from its beginning. NO: there is none. */
+    /* The newest one, written to the file from its beginning. NO: none exists. */
     enum shared_outcome (*snapshot_get)(struct shared_log *log, int fd,
                                         struct shared_snapshot *snapshot, int64_t part_timeout_ms);
     /* Drops records that are older than the oldest of the last `kept` snapshots, and that are older

@@ -136,7 +136,7 @@ unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *rep
 }
 
 /* The token of `Authorization: Bearer TOKEN`; the scheme's case does not count (RFC 9110 11.1).
- * NULL where there is none. */
+ * NULL if none exists. */
 static const char *bearer_token(const char *header, size_t *len)
 {
     if (header == NULL || strncasecmp(header, "Bearer", 6) != 0 || header[6] != ' ')

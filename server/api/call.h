@@ -122,7 +122,7 @@ void call_set_options(struct call *call);
 struct url;
 bool call_url(struct call *call, const char *name, const char *text, struct url *out);
 /* The site that the query's `site` names, by origin or id, or that the token is for; NULL: every
- * site. False, with the reply filled (404), where there is none. */
+ * site. False, with the reply filled (404), if none exists. */
 bool call_site(struct call *call, const struct registry *registry,
                const struct registry_site **out);
 /* Reads a site's or index's id; 0 if the text is invalid. */

@@ -5,7 +5,7 @@
  *     GET /peer/log?from=N&chain=HEX[&epoch=E][&max=BYTES][&wait=MS]
  *
  * with the token of the nodes. `from` and `chain` are the last record that the follower has. Newer
- * records are sent at once, at least one, and no more than `max` bytes; if there is none, the
+ * records are sent at once, at least one, and no more than `max` bytes; if none exists, the
  * request waits for one. 409 other-catalogue, 409 diverged, 410 log-trimmed: the follower is to
  * copy the file (peer_files.h). See peer_log.c. */
 #pragma once

@@ -59,7 +59,7 @@ const char *names_path(const json_t *list)
     return strlen(url) > origin ? url + origin : "";
 }
 
-/* The origin of the only site; "": there is none or more than one. */
+/* The origin of the only site; "": none exists or more than one. */
 static const char *only_origin(struct cli *cli)
 {
     const json_t *sites = api_sites(cli->backend);

@@ -101,7 +101,7 @@ struct fetch_reply {
     struct str body;                /* not decoded; without chunk framing */
     bool cut;                       /* the body exceeds max_bytes */
     bool sent;                      /* with `once`: part of the request may have arrived */
-    struct str redirect;            /* the Location header as an absolute URL; "": there is none */
+    struct str redirect;            /* the Location header as an absolute URL; "": none exists */
     char address[INET6_ADDRSTRLEN]; /* of the server; "": there was no connection */
     uint32_t took_ms;               /* from the beginning to the last byte */
     uint64_t got_bytes;             /* of the body, before decoding */
@@ -122,14 +122,14 @@ void fetch_reply_done(struct fetch_reply *reply);
 struct fetch_session *fetch_session_new(void);
 void fetch_session_free(struct fetch_session *session);
 
-/* The value of the first header of this name; NULL: there is none. Borrowed. */
+/* The value of the first header of this name; NULL: none exists. Borrowed. */
 const char *fetch_header(const struct fetch_reply *reply, const char *name);
 /* The seconds to wait by Retry-After, counted from the response's Date, or from `now` (Unix
  * seconds) if it has none; -1: there is no Retry-After. */
 int64_t fetch_retry_after(const struct fetch_reply *reply, int64_t now);
 #define CODINGS_TEXT 128u /* bytes, enough for any Content-Encoding that can be decoded */
 /* Writes the values of all fields of this name, joined with commas, to `out`, cut if they do not
- * fit. Returns `out`, or NULL if there is none. */
+ * fit. Returns `out`, or NULL if none exists. */
 const char *fetch_header_joined(const struct fetch_reply *reply, const char *name, char *out,
                                 size_t size);
 /* True if the headers show that the response is the challenge of a bot wall, whatever its status

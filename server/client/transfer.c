@@ -545,7 +545,7 @@ static void set_plain(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 }
 
-/* The host of `connect`; NULL and 0: there is none. */
+/* The host of `connect`; NULL and 0: none exists. */
 static const char *connect_host(const struct fetch_request *q, size_t *len)
 {
     const char *colon = q->connect != NULL ? strrchr(q->connect, ':') : NULL;

@@ -48,7 +48,7 @@ struct crawlers {
     struct days *others_next;    /* others_lock; NULL: none */
     int64_t others_times;        /* others_lock */
     pthread_rwlock_t days_lock;
-    struct days *others; /* days_lock; NULL: there are none */
+    struct days *others; /* days_lock; NULL: none exist */
     pthread_mutex_t epoch_lock;
     char epoch[CRAWLERS_EPOCH_SIZE]; /* epoch_lock */
 };

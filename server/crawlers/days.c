@@ -102,7 +102,7 @@ static void today_is(struct days *d, int64_t now)
     }
 }
 
-/* The link to the oldest sum of the share; it holds 0 if there is none. */
+/* The link to the oldest sum of the share; it holds 0 if none exists. */
 static uint32_t *oldest_of(struct days *d, uint32_t share)
 {
     uint32_t *oldest = &d->first_of[share];

@@ -110,7 +110,7 @@ static enum engine_state read_account(struct engine *e, struct account *a)
     return ENGINE_OK;
 }
 
-/* Parses the response to the token request: the token, or the reason why there is none. */
+/* Parses the response to the token request: the token, or the reason why none exists. */
 static enum engine_state parse_token(struct engine *e, enum engine_state state)
 {
     char word[65];

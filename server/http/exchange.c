@@ -459,7 +459,7 @@ static enum MHD_Result refuse(struct exchange *e, bool fatal)
 
 /* Requests that libmicrohttpd refuses itself, before the first call. Its replies have no
  * Content-Type, and 0.9.75 replies twice to two errors: an invalid Content-Length, and a header
- * that leaves less than 80 bytes of its memory, which it wants for cookies even if there are none.
+ * that leaves less than 80 bytes of its memory, which it wants for cookies even if none exist.
  * But it logs a line before it replies. The line does not name the request: that is the one of this
  * thread whose header is whole and that had no first call, since the library does nothing else on
  * the thread between the two. So exchange_read_log sends the refusal and shuts our side of the

@@ -16,7 +16,7 @@
 
 /* Why the framing cannot be trusted: a sentence, or NULL where it can. `version` is HTTP/1.x. */
 const char *check_framing(const struct header_scan *scan, const char *version);
-/* The announced length. False where there is none, or it is not a number up to INT64_MAX. */
+/* The announced length. False if none exists, or it is not a number up to INT64_MAX. */
 bool check_content_length(const struct header_scan *scan, uint64_t *out);
 /* True where Expect asks for 100 (RFC 9110 10.1.1). */
 bool check_expects_continue(const struct header_scan *scan, const char *version);
@@ -70,7 +70,7 @@ void header_read(struct MHD_Connection *mhd, const char *method, const char *ver
 /* Finds the client's address in an X-Forwarded-For list, "client, proxy, proxy": the last address
  * outside the trusted ranges, since anyone may have written those before it; if all are trusted,
  * the first. An address may have a port, "192.0.2.1:80" or "[2001:db8::1]:80". If an element is not
- * an address, the one after it is the result. False, and `out` is untouched, if there is none. */
+ * an address, the one after it is the result. False, and `out` is untouched, if none exists. */
 bool forwarded_client(const char *list, const struct address_range *trusted, size_t count,
                       char out[INET6_ADDRSTRLEN]);
 

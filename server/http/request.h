@@ -185,7 +185,7 @@ static inline const char *request_header(const struct request *request, enum kno
     return request->header == NULL ? NULL : header_scan_value(request->header, which);
 }
 
-/* The trace in the client's traceparent; "" if there is none, or a malformed one. */
+/* The trace in the client's traceparent; "" if none exists, or a malformed one. */
 static inline void request_traceparent(const struct request *request, struct traceparent *out)
 {
     bool once = request->header != NULL && request->header->lines[HEADER_TRACEPARENT] == 1;

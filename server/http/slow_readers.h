@@ -77,7 +77,7 @@ void readers_init(struct readers *r, uint32_t places);
 void readers_done(struct readers *r);
 
 /* `reader` begins to read `what->held`, of which the caller has a reference until it has left.
- * False where it needs a place and there is none. */
+ * False where it needs a place and none exists. */
 bool readers_enter(struct readers *r, struct reader *reader, const struct reading *what);
 /* Rule 4: the request keeps `own` bytes now. Enters `reader` if it has not entered; `group`:
  * site_group_of its token's site, or READERS_NO_TOKEN. */

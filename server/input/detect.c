@@ -36,7 +36,7 @@ static bool is_root(const char *name, size_t len)
            (len == 12 && memcmp(name, "sitemapindex", 12) == 0);
 }
 
-/* The offset after the comment, declaration or instruction at `at`; 0: there is none. */
+/* The offset after the comment, declaration or instruction at `at`; 0: none exists. */
 static size_t skip_declaration(const char *head, size_t len, size_t at)
 {
     static const struct {

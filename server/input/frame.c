@@ -363,7 +363,7 @@ size_t detect_space_behind(const char *text, size_t len)
     return len - end;
 }
 
-/* The separator after the first column of a row; NULL: there is none. */
+/* The separator after the first column of a row; NULL: none exists. */
 static const char *first_column(const char *line, size_t len)
 {
     const char *end = line + len, *at = line;
@@ -421,7 +421,7 @@ bool detect_binary(const char *head, size_t len)
     return controls * 10 > len;
 }
 
-/* Returns the offset after `end`, or `len` if there is none. */
+/* Returns the offset after `end`, or `len` if none exists. */
 static size_t skip_past(const char *head, size_t len, const char *end)
 {
     const char *found = memmem(head, len, end, strlen(end));

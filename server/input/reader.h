@@ -102,7 +102,7 @@ bool reader_is_gzip(const struct reader *r);
 enum reader_status reader_feed(struct reader *r, const void *bytes, size_t len);
 /* The input is complete: an incomplete document is truncated (READER_MALFORMED). */
 enum reader_status reader_finish(struct reader *r);
-/* The failure; status READER_OK if there is none. Borrowed. */
+/* The failure; status READER_OK if none exists. Borrowed. */
 const struct reader_error *reader_error(const struct reader *r);
 /* Whether a JSON body was a single object. */
 bool reader_single_object(const struct reader *r);

@@ -92,7 +92,7 @@ struct sitemap_prolog {
     enum sitemap_start start;
     struct place start_at;
     bool urlset;              /* the tag of a urlset has begun, maybe incomplete */
-    struct place declared_at; /* of the XML declaration; line 0: there is none */
+    struct place declared_at; /* of the XML declaration; line 0: none exists */
     bool foreign;             /* it declares an encoding other than UTF-8 */
     char encoding[48];        /* that encoding, for people */
     bool doctype;

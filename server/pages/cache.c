@@ -465,7 +465,7 @@ static uint64_t bytes_of(struct cache *c)
     return atomic_load(&c->shares[HELD_PAGE].bytes) + atomic_load(&c->shares[HELD_FILE].bytes);
 }
 
-/* Evicts one of the kind; false where there is none. */
+/* Evicts one of the kind; false if none exists. */
 static bool evict_place(struct cache *c, enum held_kind kind, const struct place *keep, bool read)
 {
     pthread_mutex_lock(&c->lock);
@@ -484,7 +484,7 @@ static void cut_slowest_readers(struct cache *c, enum held_kind kind, uint64_t b
         c->options.cut_slow_readers(c->options.cut_context, kind, bytes);
 }
 
-/* Evicts a file, or if there is none a page, that nobody reads. */
+/* Evicts a file, or if none exists a page, that nobody reads. */
 static bool evict_any(struct cache *c, const struct place *keep)
 {
     return evict_place(c, HELD_FILE, keep, false) || evict_place(c, HELD_PAGE, keep, false);

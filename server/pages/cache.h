@@ -159,5 +159,5 @@ void cache_set_loader(struct cache *c, enum held_kind kind, const struct loader 
 
 /* Calls `done` with a place's resource, not older than `wanted` is now: at once if it is in memory
  * and fresh, else after loading it. If that version no longer exists, since the catalogue was
- * restored to an earlier state, `done` gets the present one; UNAVAILABLE if there is none. */
+ * restored to an earlier state, `done` gets the present one; UNAVAILABLE if none exists. */
 void cache_await(struct place *p, resource_awaited *done, void *context);

@@ -466,7 +466,7 @@ bool page_store_ready(struct page_store *store, bool *fresh)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* The size of a file in the folder; 0 if there is none. The keeper's thread. */
+/* The size of a file in the folder; 0 if none exists. The keeper's thread. */
 static uint64_t page_store_size_of(struct page_store *store, const char *name)
 {
     struct stat found;

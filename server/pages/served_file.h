@@ -9,7 +9,7 @@
  * that was sent before may be sent with other content.
  *
  * A file that is being written while it is read (its size or times move) is tried again, a few
- * times; then the last complete content is still served, or none if there is none.
+ * times; then the last complete content is still served, or none if none exists.
  *
  * Thread safe. */
 #pragma once

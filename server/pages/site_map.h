@@ -35,7 +35,7 @@ struct site_map_of {
     uint64_t mark; /* set in the places of its pages */
 };
 
-/* Makes the map with a place in `cache` for each page. `policies` is NULL where there are none.
+/* Makes the map with a place in `cache` for each page. `policies` is NULL where none exist.
  * `before` is the map that it replaces, NULL: none; a robots.txt made of the same text is shared
  * with it. The caller owns the one reference. NULL: out of memory. */
 struct site_map *site_map_new(const struct site_map_of *of, const struct publish_policies *policies,

@@ -58,7 +58,7 @@ enum rule_code url_parse_origin(const char *text, size_t len, struct url *out);
 enum rule_code url_parse_host(const char *text, size_t len, char *out);
 
 /* For a loc refused with RULE_LOC_HOST_IDN: writes the host's punycode form for the hint into `out`
- * (NUL-terminated, `size` bytes). False, and `out` is "": there is none. */
+ * (NUL-terminated, `size` bytes). False, and `out` is "": none exists. */
 bool url_punycode_hint(const char *text, size_t len, char *out, size_t size);
 
 /* Same scheme, host and port (RFC 6454 5). */

@@ -176,7 +176,7 @@ static bool read_both(struct reading *r)
 
 /* ---- on disk ---- */
 
-/* Opens the site's folder of replaced copies; close it with closedir. NULL: there is none. */
+/* Opens the site's folder of replaced copies; close it with closedir. NULL: none exists. */
 static DIR *open_folder(struct child_store *s, int64_t site_id)
 {
     char name[CHILD_PATH_SIZE];
@@ -190,7 +190,7 @@ static DIR *open_folder(struct child_store *s, int64_t site_id)
     return files;
 }
 
-/* Links the current copy to the name HASH.now. False with errno; ENOENT: there is none. */
+/* Links the current copy to the name HASH.now. False with errno; ENOENT: none exists. */
 static bool link_now(struct child_changes *changes, char loc[LOC_MAX_CHARS + 1])
 {
     int folder = child_store_folder(changes->store);
@@ -252,7 +252,7 @@ bool child_changes_close(struct child_changes *changes, bool sent)
     return dropped;
 }
 
-/* Counts the changes. False: there are none, a copy has no readable page URLs, or (`*failed`)
+/* Counts the changes. False: none exist, a copy has no readable page URLs, or (`*failed`)
  * memory or the disk failed. */
 static bool compare(struct child_changes *changes, struct child_changes_counts *counts,
                     bool *failed)

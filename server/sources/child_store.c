@@ -151,7 +151,7 @@ static int make_folder(struct child_store *s)
     return fd;
 }
 
-/* The folder; -1: there is none. */
+/* The folder; -1: none exists. */
 static int open_folder(struct child_store *s)
 {
     int fd = atomic_load(&s->folder_fd);

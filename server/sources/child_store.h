@@ -91,7 +91,7 @@ int child_store_open(struct child_store *s, int64_t site_id, const char *loc, ui
 /* The name of a file: `within` "" or CHILD_CHANGED, `hash` the loc's, `end` "" or a suffix. */
 void child_store_path(int64_t site_id, const char *within, const char *hash, const char *end,
                       char out[CHILD_PATH_SIZE]);
-/* The folder's descriptor, borrowed; -1: there is none yet. */
+/* The folder's descriptor, borrowed; -1: none exists yet. */
 int child_store_folder(struct child_store *s);
 /* Keeps replaced copies of a site from now on, until this has not been called for ten minutes. */
 void child_store_want_changes(struct child_store *s, int64_t site_id);

@@ -25,12 +25,12 @@ void roster_place_done(struct roster_place *place);
 struct roster *roster_new(const struct source_settings *settings, size_t count);
 /* Replaces the current roster; takes the reference over. */
 void roster_add(struct roster_place *place, struct roster *roster);
-/* A reference to the current roster; NULL: there is none. Any thread. */
+/* A reference to the current roster; NULL: none exists. Any thread. */
 struct roster *roster_hold(struct roster_place *place);
 void roster_release(struct roster *roster); /* takes NULL */
 
 /* A NULL roster counts as empty. Results are borrowed. */
 size_t roster_count(const struct roster *roster);
 const struct source_settings *roster_at(const struct roster *roster, size_t at);
-/* NULL: there is none of this name. */
+/* NULL: none exists of this name. */
 const struct source_settings *roster_find(const struct roster *roster, const char *name);

@@ -380,7 +380,7 @@ static void merge_held(struct scan_pass *pass)
 
 /* ---- reporting ---------------------------------------------------------------------------- */
 
-/* The counter for this word; NULL: there is none. */
+/* The counter for this word; NULL: none exists. */
 static uint64_t *count_of(struct scan_counts *counts, const char *named)
 {
     const struct {

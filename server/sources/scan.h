@@ -41,7 +41,7 @@ struct record *record_add(struct record_list *list, const struct record *record)
 const char *record_keep(struct record_list *list, const char *text, bool *failed);
 /* Sorts by path, in byte order. */
 void record_sort(struct record_list *list);
-/* Finds a path in a sorted list; NULL: there is none. */
+/* Finds a path in a sorted list; NULL: none exists. */
 struct record *record_find(const struct record_list *list, const char *path);
 /* Sets `seen` of all records below a folder, in a sorted list. */
 void record_see_below(struct record_list *list, const char *folder);
@@ -123,7 +123,7 @@ struct scan_pass {
     struct url loc;           /* of the last file that was reported */
 };
 
-/* Marks the file at a path as existing. Returns its stored record; NULL: there is none. */
+/* Marks the file at a path as existing. Returns its stored record; NULL: none exists. */
 struct record *scan_meet(struct scan_pass *pass, const char *path);
 /* A new record with what is known about a file before it is read. A refused file keeps the values
  * of its last good content. `kept` may be NULL. */

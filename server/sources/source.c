@@ -566,7 +566,7 @@ void source_request(struct source *s, struct scan_request *request)
         refuse(request, "busy: too many scans of the source are waiting; retry later");
 }
 
-/* Removes the first request, for the caller to own; NULL: there is none. */
+/* Removes the first request, for the caller to own; NULL: none exists. */
 static struct scan_request *source_next_request(struct source *s)
 {
     pthread_mutex_lock(&s->lock);

@@ -224,7 +224,7 @@ bool sources_start(const struct sources_options *options, struct sources **out, 
     return true;
 }
 
-/* The source of `list` with these settings; NULL: there is none. */
+/* The source of `list` with these settings; NULL: none exists. */
 static struct source *same_in(const struct source_list *list,
                               const struct source_settings *settings)
 {

@@ -100,7 +100,7 @@ struct source_list;
 struct source_list *sources_hold(struct sources *s);
 void sources_release(struct source_list *list); /* takes NULL */
 size_t sources_count(const struct source_list *list);
-/* The index in the list of the source with this name; SIZE_MAX: there is none. */
+/* The index in the list of the source with this name; SIZE_MAX: none exists. */
 size_t sources_find(const struct source_list *list, const char *name);
 /* A number that identifies the source outside of the list; it is never reused. */
 size_t sources_number(const struct source_list *list, size_t at);
@@ -168,7 +168,7 @@ enum catalogue_status source_scan_once(const struct source_settings *settings,
 int sources_open_file(struct sources *s, size_t number, const char *path);
 /* Finds the source with `serve` that has a site's URL path (percent-encoded, as requested): its
  * number and the relative path of the file (into `path`, SOURCE_MAX_PATH_BYTES + 1 bytes). False:
- * there is none, the path is not in normal form, or its name matches no pattern of the source. Any
+ * none exists, the path is not in normal form, or its name matches no pattern of the source. Any
  * thread. */
 bool sources_match(struct sources *s, const char *origin, const char *url_path, size_t *number,
                    char *path);

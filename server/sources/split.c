@@ -247,7 +247,7 @@ static bool same_loc(const struct row_hash *a, const struct row_hash *b)
     return a->loc[0] == b->loc[0] && a->loc[1] == b->loc[1];
 }
 
-/* The index of the first row with the loc of row `at`, which is added if there is none. The size of
+/* The index of the first row with the loc of row `at`, which is added if none exists. The size of
  * `table` is a power of two; it has indexes + 1. */
 static size_t first_of_loc(uint32_t *table, size_t size, const struct row_hash *rows, size_t at)
 {

@@ -53,13 +53,13 @@ struct split_result {
      * rows that were refused. */
     uint64_t created, updated, unchanged, removed, repeated, bad;
     uint64_t extra;         /* elements that are not kept, and invalid dates */
-    char extra_element[48]; /* the first unknown element, and its line; "": there is none */
+    char extra_element[48]; /* the first unknown element, and its line; "": none exists */
     uint64_t extra_line;
     uint64_t revision;
     bool changed;
 };
 
-/* The urlset that a file at the URL is split into; NULL: there is none. */
+/* The urlset that a file at the URL is split into; NULL: none exists. */
 const struct registry_index *split_urlset(const struct registry *r, const struct url *url);
 
 /* For people: what it did to the urlset, or would do; and what of the file is not in the urlset

@@ -59,7 +59,7 @@ def test_a_page_is_a_list(driver, pages):
 
 
 def test_a_page_of_a_urlset_is_a_list(driver, pages):
-    """With what its rows have; and with the style off it has the bytes and the tag that it has where there is none."""
+    """With what its rows have; and with the style off it has the bytes and the tag that it has if none exists."""
     server = pages("yes", [])
     urlset = ORIGIN + "/all.xml"
     assert server.api("POST", "/v1/urlsets", {"url": urlset, "with": ["images", "videos", "alternates", "news"], "expires": None}).status == 201

@@ -422,7 +422,7 @@ def test_the_removal_of_a_site_is_undone(server):
 
 @pytest.mark.parametrize("keep", ["3s", "0"])
 def test_removed_rows_are_purged_in_the_end(start, keep):
-    """No later than the history does, and at once where there is none."""
+    """No later than the history does, and at once if none exists."""
     server = start(config=f"[history]\nkeep = {keep}\n")
     more = f"{ORIGIN}/more.xml"
     assert server.api("POST", "/v1/indexes", {"url": more}).status == 201
@@ -652,7 +652,7 @@ class Model:
         self.seen()
         self.stayed(who, before)
         if reply.status not in (200, 201, 204):
-            # Another's entry; or there is none, or there is nothing that it may replace.
+            # Another's entry; or none exists, or there is nothing that it may replace.
             of_another = reply.status == 422 and {line["code"] for line in reply.json().get("rejected", [])} == {"owned-by-another"}
             assert reply.status in ((404,) if who != "mine" else (403, 404, 409, 422)) or kind == "replace" and of_another, (kind, who, reply)
             assert self.now() == before

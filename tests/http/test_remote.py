@@ -467,12 +467,17 @@ def test_what_is_undone_is_read_anew_in_its_turn(start, tmp_path):
         eventually(lambda: body(server, origin).count("<loc>") == 4, "it lists them again")
 
 
+def mirror(start, origin, *names, **settings):
+    """The origin's address, and a server that mirrors a list of these sitemaps."""
+    base = f"http://{origin.address}:{origin.port}"
+    origin.answers["/list.xml"] = answer(200, index(*(base + name for name in names)))
+    origin.answers.update({name: answer(200, urlset(base + "/page")) for name in names})
+    return base, start(sites=(), config=config(base, **settings))
+
+
 def test_a_list_is_read_after_an_undo_under_a_freeze(start):
     with Origin() as origin:
-        base = f"http://{origin.address}:{origin.port}"
-        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml", base + "/b.xml"))
-        origin.answers.update({name: answer(200, urlset(base + "/page")) for name in ("/a.xml", "/b.xml")})
-        server = start(sites=(), config=config(base, poll="24h"))
+        base, server = mirror(start, origin, "/a.xml", "/b.xml", poll="24h")
         eventually(lambda: body(server, origin).count("<loc>") == 2, "it is read")
         made = [c["revision"] for c in server.api("GET", "/v1/history?kind=scan").json()["changes"] if c["created"] == 2]
         assert server.cli("freeze", base + "/sitemap_index.xml").code == 0
@@ -484,10 +489,7 @@ def test_a_list_is_read_after_an_undo_under_a_freeze(start):
 
 def test_a_removed_source_is_still_called_remote(start):
     with Origin() as origin:
-        base = f"http://{origin.address}:{origin.port}"
-        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
-        origin.answers["/a.xml"] = answer(200, urlset(base + "/page"))
-        server = start(sites=(), config=config(base, serve="yes"))
+        base, server = mirror(start, origin, "/a.xml", serve="yes")
         eventually(lambda: server.api("GET", "/v1/sources/shop").json()["checks"].get("good") == 1, "it is polled")
         server.reload(config(base, serve="yes").replace('[source "shop"]', '[source "new"]'))
         eventually(lambda: server.api("GET", "/v1/sources/new").json().get("problems"), "the other one is read")
@@ -708,7 +710,7 @@ def test_a_list_that_waits_for_its_turn_keeps_no_poll_waiting(start):
 
 
 def test_a_date_that_the_list_took_back_while_the_first_read_was_under_way(start):
-    """A first read leaves the date that the list gave; where there is none any more, the next one dates it."""
+    """A first read leaves the date that the list gave; if none exists any more, the next one dates it."""
     begun, goes_on = threading.Event(), threading.Event()
     with Origin() as origin:
         base = f"http://{origin.address}:{origin.port}"

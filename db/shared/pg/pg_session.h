@@ -54,7 +54,7 @@ struct pg_session {
     char *schema;      /* of the log's tables; also the channel of its notifications */
     char *application; /* name of the session in the server's views */
     PQconninfoOption *options;
-    size_t hosts;             /* number of hosts in the options; 1 if there are none */
+    size_t hosts;             /* number of hosts in the options; 1 if none exist */
     size_t host;              /* the last one that worked */
     struct pg_lookup *lookup; /* of a host's name, or NULL */
     PGconn *conn;             /* or NULL */

@@ -68,7 +68,7 @@ enum catalogue_status entry_locate(struct tx *tx, struct put *put);
 /* For a single entry or a bulk's, after entry_locate: rejects with OUTSIDE_TOKEN an entry that a
  * token for its own entries does not own, or would create for another owner. */
 enum catalogue_status put_check_owner(struct tx *tx, struct put *put);
-/* Finds a position if one is needed; reads only. RULE_SITE_FULL or RULE_POSITION: there is none. */
+/* Finds a position if one is needed; reads only. RULE_SITE_FULL or RULE_POSITION: none exists. */
 enum catalogue_status put_room(struct tx *tx, struct put *put);
 /* Whether the upsert would change the entry or move it to another list. */
 bool put_changes(const struct tx *tx, const struct put *put);

@@ -19,7 +19,7 @@ struct page_entry {
     struct put put;
 };
 
-/* Finds the stored entry; put.from is NULL if there is none. */
+/* Finds the stored entry; put.from is NULL if none exists. */
 static enum catalogue_status find_entry(struct tx *tx, const struct registry_index *urlset,
                                         uint32_t number, struct page_entry *e)
 {

@@ -10,7 +10,7 @@
 
 #include "db/write/apply/apply.h"
 
-/* NULL where there is none of this name. */
+/* NULL if none exists of this name. */
 static const struct registry_token *token_find(const struct registry *r, const char *name)
 {
     for (size_t i = 0; name != NULL && i < r->token_count; i++)

@@ -67,7 +67,7 @@ static void bind_settings(sqlite3_stmt *row, int at, const struct registry_index
 #undef X
 }
 
-/* The index that will list the urlset's pages; NULL, with the result filled, if there is none.
+/* The index that will list the urlset's pages; NULL, with the result filled, if none exists.
  * `path` is the urlset's. */
 static const struct registry_index *find_index(const struct registry *r,
                                                const struct change *change, const char *name,

@@ -284,7 +284,7 @@ static void append_robots(struct listing *l, const struct site_map *routing,
 
     if (exists && host != NULL)
         site_map_find(routing, host + 3, "/robots.txt", &found);
-    /* If this server does not serve the site's robots.txt, there is none to purge. */
+    /* A robots.txt that this server does not serve is not purged. */
     if (exists && found.kind != ROUTE_ROBOTS)
         return;
     append_item(l, site->origin, "/robots.txt", exists ? found.robots->etag_identity : NULL,

@@ -218,7 +218,7 @@ static bool is_managed(const struct app_context *app, const char *name)
     return managed;
 }
 
-/* Finds the site that the request names. False, with the reply filled, if there is none. */
+/* Finds the site that the request names. False, with the reply filled, if none exists. */
 static bool find_site(struct call *call, const char *text)
 {
     struct url origin;

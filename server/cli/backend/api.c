@@ -174,7 +174,7 @@ json_t *api_get(struct backend *b, struct str *target)
     return NULL;
 }
 
-/* The array in a response; NULL, with the error reported: there is none. Frees the response. */
+/* The array in a response; NULL, with the error reported: none exists. Frees the response. */
 static json_t *parse_array(struct backend *b, json_t *answer, const char *member)
 {
     json_t *array = json_incref(json_object_get(answer, member));

@@ -174,7 +174,7 @@ bool over_http(struct backend *b, const struct api_request *request, struct str 
 bool in_process(struct backend *b, const struct api_request *request, struct str *body);
 void over_http_close(struct backend *b);
 void in_process_close(struct backend *b);
-/* The rule for a word of the API; RULE_OK if there is none. */
+/* The rule for a word of the API; RULE_OK if none exists. */
 enum rule_code api_rule(const char *word);
 /* Fills the result of a change that was not applied. */
 void api_refuse(struct backend *b, const json_t *answer, struct change_result *result);

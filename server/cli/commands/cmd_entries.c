@@ -521,7 +521,7 @@ static int find_site(struct cli *cli, const char *name, struct url *url, const j
     return names_site(cli, origin, site);
 }
 
-/* Finds the page at the URL `name`; reports an error if there is none. */
+/* Finds the page at the URL `name`; reports an error if none exists. */
 static int find_page(struct cli *cli, const char *name, struct page_name *out)
 {
     const json_t *site = NULL;

@@ -8,7 +8,7 @@
 #include "server/cli/commands/commands.h"
 #include "server/cli/output.h"
 
-/* The PostgreSQL of the configuration; EXIT_DONE, or an error if there is none. */
+/* The PostgreSQL of the configuration; EXIT_DONE, or an error if none exists. */
 static int read_shared(struct cli *cli)
 {
     int status = session_needs_machine(cli);

@@ -38,7 +38,7 @@ void log_reader_free(struct log_reader *r)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-/* At most nine digits. False where there is none, or more. */
+/* At most nine digits. False if none exists, or more. */
 static bool read_number(const char *text, uint64_t *out)
 {
     size_t len = strspn(text, "0123456789");

@@ -19,7 +19,7 @@ struct log_fetch {
     const char *method;     /* NULL: absent */
     const char *host;       /* likewise; with a port, as it came */
     const char *target;     /* a path with its query, or a URL */
-    const char *user_agent; /* "" where there is none */
+    const char *user_agent; /* "" if none exists */
     const char *address;    /* of the client; NULL: absent */
 };
 

@@ -467,7 +467,7 @@ static struct import_group *add_group(struct import *import, char *index_url, in
 }
 
 /* The index that a replace without --index puts `entry` into; NULL, and an error in the findings,
- * where there is none. */
+ * if none exists. */
 static const struct registry_index *find_index(struct import *import, const struct entry *entry,
                                                const struct registry_site **site)
 {

@@ -357,7 +357,7 @@ static void append_serve(const struct old_site *s, struct str *out)
         str_append_text(out, "serve = yes\n");
 }
 
-/* The only other origin of all sitemaps of an index. False: there is none. */
+/* The only other origin of all sitemaps of an index. False: none exists. */
 static bool find_other_origin(const struct old_site *s, size_t number, struct url *other)
 {
     size_t count = 0;

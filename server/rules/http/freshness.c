@@ -94,7 +94,7 @@ static bool read_directive(struct scan *s, struct directive *out)
     return s->at == s->end || *s->at == ',';
 }
 
-/* The least max-age; 0 if there is none, or if another directive or a fault of the field overrides
+/* The least max-age; 0 if none exists, or if another directive or a fault of the field overrides
  * it. */
 static int64_t max_age(const char *cache_control)
 {

@@ -100,7 +100,7 @@ void video_append(struct str *out, const struct video *v);
 
 /* ---- a canonical video; pure ---- */
 
-/* Skips a video. False, and `*at` stays: there is none. */
+/* Skips a video. False, and `*at` stays: none exists. */
 bool video_step(const char **at);
 /* Appends the video at `at` as a JSON object. */
 void video_append_json(struct str *out, const char *at);

@@ -39,7 +39,7 @@ bool location_init(struct location *l, const char *url, char *why, size_t why_si
 /* The normalised URL of a file; RULE_LOC_… if it has none. */
 enum rule_code location_loc(const struct location *l, const char *path, struct url *out);
 /* The inverse of location_loc: writes the path (SOURCE_MAX_PATH_BYTES + 1 bytes) of a URL; false:
- * there is none. `url_path` is percent-encoded, without query. */
+ * none exists. `url_path` is percent-encoded, without query. */
 bool location_path(const struct location *l, const char *origin, const char *url_path, char *out);
 
 /* Lists a folder and everything below it, in the byte order of paths (a symlink's target at the

@@ -368,7 +368,7 @@ void poll_count(struct remote *r, enum remote_result result, uint64_t bytes, int
     histogram_add(&r->durations, &histogram_times, (uint64_t)took_ms * 1000000u);
 }
 
-/* The verdict on the body of a 200; NULL: there is none. */
+/* The verdict on the body of a 200; NULL: none exists. */
 static const struct sitemap_file *find_file(struct poll *p, const struct fetch_reply *reply,
                                             enum fetch_status *status, struct sitemap_file *file)
 {

@@ -316,7 +316,7 @@ void poll_done(void *poll, enum fetch_status status, struct fetch_reply *reply);
 /* Cancels and frees the poll; a sitemap returns to its heap. */
 void poll_cancel(struct poll *p, const char *failure);
 void poll_count(struct remote *r, enum remote_result result, uint64_t bytes, int64_t took_ms);
-/* A header's value; NULL if there is none, or it is too long to store. */
+/* A header's value; NULL if none exists, or it is too long to store. */
 const char *poll_kept_header(const struct fetch_reply *reply, const char *name, size_t most);
 
 /* ---- check.c */

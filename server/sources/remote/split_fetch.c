@@ -315,7 +315,7 @@ const char *split_requeue(struct poll *p, bool asked)
     return why;
 }
 
-/* The flag of a split that allows removals; NULL: there is none. */
+/* The flag of a split that allows removals; NULL: none exists. */
 static bool *allowance_of(const struct remote_source *s, const char *loc)
 {
     const char *const *splits = s->settings->split;

@@ -373,7 +373,7 @@ static bool find(void *place, struct scan_pass *pass)
     return true;
 }
 
-/* A member that the index can hold; if there is none, the first, so that the scan reports the
+/* A member that the index can hold; if none exists, the first, so that the scan reports the
  * reason. */
 static const char *sample_of(struct upstream *u, struct catalogue *catalogue, const char *index)
 {

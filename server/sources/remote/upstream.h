@@ -39,7 +39,7 @@ struct upstream_counts {
     size_t members, good, dated, bytes;
 };
 struct upstream_counts upstream_count(const struct upstream *u);
-/* The first good member, after the host map; NULL: there is none. */
+/* The first good member, after the host map; NULL: none exists. */
 const char *upstream_first(const struct upstream *u);
 void upstream_free(struct upstream *u);
 

@@ -193,22 +193,18 @@ static bool is_undone(struct catalogue_view *view, const char *name, uint64_t re
 }
 
 /* What a freeze kept from the index is to be in it soon after the thaw: such lists are due. */
-static void look_at_thawed(struct remote *r, struct catalogue_view *view, uint64_t revision)
+static void look_at_thawed(struct remote *r, struct catalogue_view *view)
 {
-    struct registry *registry;
-    if (catalogue_view_registry(view, &registry) != CATALOGUE_OK)
-        return;
     for (size_t i = 0; i < r->plan->count; i++) {
         struct remote_source *s = &r->sources[i];
         bool again = s->polling == NULL && s->list_id != 0 &&
-                     (s->frozen || is_undone(view, s->settings->name, revision));
-        if (!again || remote_is_frozen(registry, s->settings))
+                     (s->frozen || is_undone(view, s->settings->name, r->look.revision));
+        if (!again || remote_is_frozen(r->registry, s->settings))
             continue;
         s->frozen = false;
         s->whole = true;
         s->next_at = run_now(r);
     }
-    registry_unref(registry);
 }
 
 /* Begins a pass if there is something to look for. */
@@ -220,7 +216,6 @@ static bool begin_pass(struct remote *r, struct catalogue_view *view)
         (!asked && revisions.revision == r->look.revision))
         return false;
     look_at_held(r, view);
-    look_at_thawed(r, view, revisions.revision);
     r->look.revision = revisions.revision;
     r->look.removed = false;
     r->look.took_ms = 0;
@@ -228,11 +223,13 @@ static bool begin_pass(struct remote *r, struct catalogue_view *view)
     return true;
 }
 
-static enum catalogue_status look(struct remote *r, struct catalogue_view *view)
+static enum catalogue_status look(struct remote *r, struct catalogue_view *view, bool begins)
 {
     registry_unref(r->registry);
     r->registry = NULL;
     enum catalogue_status status = catalogue_view_registry(view, &r->registry);
+    if (begins && status == CATALOGUE_OK)
+        look_at_thawed(r, view);
     for (unsigned slices = 0; slices < SLICES && status == CATALOGUE_OK &&
                               r->look.phase != LOOK_REST && r->batch_count == 0;
          slices++) {
@@ -273,7 +270,7 @@ void watch_step(struct remote *r, int64_t now_ms)
     enum catalogue_status status = CATALOGUE_OK;
     bool looks = begun || begin_pass(r, view);
     if (looks)
-        status = look(r, view);
+        status = look(r, view, !begun);
     catalogue_view_end(view);
     if (looks)
         record_duration(r, now_ms, clock_now_ms());

@@ -242,7 +242,7 @@ static void test_feeds(void **state)
          1, "2026-03-04"},
         {"no date", "<rss><channel><item><link>https://example.com/</link></item></channel></rss>",
          1, ""},
-        {"dates that are none",
+        {"invalid dates",
          "<rss><channel><item><pubDate>Sat, 31 Feb 2026 00:00:00 GMT</pubDate></item><item>"
          "<pubDate>1 Mar 2026 24:00 GMT</pubDate></item><item><pubDate>1 Mar 2026 10:60 GMT"
          "</pubDate></item><item><pubDate>1 Mar 2026 10:00:60 GMT</pubDate></item></channel></rss>",

@@ -127,7 +127,7 @@ static inline void await_revision(struct publisher *p, uint64_t revision)
 
 /* ---- reading as a crawler does ---- */
 
-/* The page of a place that has none in memory. The caller owns `*out`, NULL where there is none. */
+/* The page of a place that has none in memory. The caller owns `*out`, NULL if none exists. */
 static inline enum await_result await_page(struct place *page, struct resource **out)
 {
     struct heard h;

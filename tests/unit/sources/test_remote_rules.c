@@ -97,7 +97,7 @@ static void a_page_where_a_sitemap_was(void **state)
 }
 
 /* However often it is asked for: no look begins while the one before is to be rested from (it would
- * ask the catalogue, and there is none here). */
+ * ask the catalogue, and none exists here). */
 static void looks_rest(void **state)
 {
     (void)state;
