@@ -219,6 +219,13 @@ bool config_source_splits(const struct config_source *source);
  * configuration and from `*map`, which the caller frees. False when out of memory. */
 bool config_source_settings(const struct config *c, const struct config_source *source,
                             struct source_settings *out, char **map);
+/* The folder below which a source that API or command line make for the site with this origin
+ * (NULL: none) may read `directory`: a source_root of the site, or (`all_sites`) of [fetch];
+ * borrowed. NULL: none. Compares names only. */
+const char *config_source_root(const struct config *c, const char *origin, bool all_sites,
+                               const char *directory);
+/* Sets `root` and `closed` of such a source, once it is made; of a remote source nothing. */
+void config_open_source(const struct config *c, const char *origin, struct source_settings *made);
 /* Checks settings against each other. True if the configuration can be served. */
 bool config_validate(const struct config *c, config_report *report, void *context);
 /* Whether this server is a node of a shared catalogue. */
@@ -255,7 +262,7 @@ const char *config_peer_token(const struct config *c, char out[CONFIG_PEER_TOKEN
                               char why[256]);
 
 /* Reads the file with the secret of an engine; the caller wipes and frees it. On failure NULL, and
- * `why` gets a sentence as above. */
+ * `why` gets a sentence without the file's path: tokens of one site see it, too. */
 char *config_engine_secret(const struct config_engine *engine, char why[256]);
 
 /* Reads the configuration of this run again (file, environment and flags) for a reload. The caller

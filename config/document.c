@@ -12,7 +12,7 @@
 #define LINE_MAX_CHARS 100
 
 static const char head[] =
-    "; sitemapd: every setting with its default; those without one show an example.\n"
+    "; sitemapd: every setting with its default or, after \"Example:\", an example.\n"
     "; Remove the semicolon to change a setting. `sitemapd check-config FILE` finds mistakes.\n"
     ";\n"
     "; One `key = value` on a line of at most 4,096 bytes. A comment is a line of its own that "
@@ -24,7 +24,8 @@ static const char head[] =
     "; environment variables are SITEMAPD_LISTEN, SITEMAPD_ADMIN_LISTEN, SITEMAPD_DATABASE,\n"
     "; SITEMAPD_SHARED and, for all other settings outside of named sections, "
     "SITEMAPD_<SECTION>_<KEY>\n"
-    "; (SITEMAPD_LOG_LEVEL). SITEMAPD_TOKEN, SITEMAPD_SITE and SITEMAPD_SOURCE have no line here.\n"
+    "; (SITEMAPD_LOG_LEVEL). SITEMAPD_TOKEN, SITEMAPD_SITE and SITEMAPD_SOURCE are environment "
+    "only.\n"
     ";\n"
     "; A reload (SIGHUP, systemctl reload sitemapd) applies changes, except where it says that a\n"
     "; setting needs a restart.\n";
@@ -45,10 +46,11 @@ static const struct {
     {"log", "The log and the access log."},
     {"site", "A site that is created at start and managed by this file: the API and the command "
              "line cannot change it. One section for each site."},
-    {"source", "A folder of sitemap files, or a remote sitemap index, that the server reads. One "
-               "section for each; its name owns the entries."},
-    {"token", "An API token whose hash is in a file, so that a deployment needs no command on the "
-              "machine. One section for each; its name owns the entries registered with it."},
+    {"source",
+     "A folder of sitemap files, or a remote sitemap index, that the server reads. One "
+     "section for each. Its entries belong to its name; to rename it, see docs/folder.md."},
+    {"token", "An API token whose hash is in a file. One section for each. Entries registered with "
+              "it belong to its name."},
     {"crawler", "A crawler without a built-in name, or settings of a built-in one (googlebot, "
                 "bingbot, ...; docs/monitoring.md). One section for each."},
     {"engine",
@@ -100,6 +102,8 @@ static void append_setting(struct str *out, const struct setting *s)
     append_words(out, s->doc, &column);
     if (setting_needs_restart(s))
         append_words(out, "Needs a restart.", &column);
+    if (s->fallback == NULL && s->example != NULL)
+        append_words(out, "Example:", &column);
     str_append_format(out, "\n;%s = %s\n", s->key, value != NULL ? value : "");
 }
 

@@ -156,12 +156,15 @@ void config_assign(struct config *c, const struct setting *s, enum setting_level
  * sitemapd. */
 static bool known_or_far(const char *name, config_report *report, void *context)
 {
+    static const char *const commands_own[] = {"SITEMAPD_CONFIG", "SITEMAPD_SERVER",
+                                               "SITEMAPD_CA_FILE"}; /* see cli/arguments.c */
     struct suggestion near = {0};
     const char *bare = NULL;
     struct mistakes m = {.name = name, .report = report, .context = context};
 
-    if (strcmp(name, "SITEMAPD_CONFIG") == 0)
-        return true;
+    for (size_t i = 0; i < sizeof commands_own / sizeof *commands_own; i++)
+        if (strcmp(commands_own[i], name) == 0)
+            return true;
     for (size_t i = 0; i < config_settings_count; i++) {
         if (strcmp(config_settings[i].environment, name) == 0)
             return true;

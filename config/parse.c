@@ -217,10 +217,11 @@ static void parse_key(struct file_reader *r, char *line)
         mistakes_add(&r->mistakes, "is not a setting; write key = value");
         return;
     }
-    for (const char *p = line; (p = strchr(p, ';')) != NULL; p++)
+    for (const char *p = line; (p = strpbrk(p, ";#")) != NULL; p++)
         if (strchr(BLANKS, p[-1]) != NULL) {
             mistakes_add(&r->mistakes,
-                         "a \" ;\" would be part of the value; a comment needs a line of its own");
+                         "a \" %c\" would be part of the value; a comment needs a line of its own",
+                         *p);
             return;
         }
     value = line + key_len + 1;

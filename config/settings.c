@@ -41,7 +41,8 @@ const struct setting config_settings[] = {
      .doc = "Number of threads that answer requests; 0: one for each core."},
     {"server", "max_connections", SETTING_COUNT, IN(max_connections), .min = 1, .max = 1000000,
      .fallback = "10000", FILE_AND("SITEMAPD_SERVER_MAX_CONNECTIONS"),
-     .doc = "Most connections open at once, within the limit of open files; more are refused."},
+     .doc = "Most connections open at once, within the limit of open files. When all are in use, "
+            "idle and slow ones are closed."},
     {"server", "max_connections_per_address", SETTING_COUNT, IN(max_connections_per_address),
      .max = 1000000, .fallback = "5000", LIVE("SITEMAPD_SERVER_MAX_CONNECTIONS_PER_ADDRESS"),
      .doc = "Most connections of one address, except trusted proxies; 0: no limit."},
@@ -50,7 +51,7 @@ const struct setting config_settings[] = {
      .doc = "Longest time for the header of a request to arrive."},
     {"server", "body_timeout", SETTING_DURATION, IN(body_timeout_ms), .min = 100, .max = DAY,
      .fallback = "30s", LIVE("SITEMAPD_SERVER_BODY_TIMEOUT"),
-     .doc = "Longest time that a request body may stall, or arrive too slowly."},
+     .doc = "Longest time that a request body may stall or be too slow."},
     {"server", "reply_timeout", SETTING_DURATION, IN(reply_timeout_ms), .min = 100, .max = DAY,
      .fallback = "60s", LIVE("SITEMAPD_SERVER_REPLY_TIMEOUT"),
      .doc = "Longest time for a client to read a reply."},
@@ -123,8 +124,8 @@ const struct setting config_settings[] = {
      .doc = "API token in addition to those in the catalogue, at least 32 characters."},
     {"admin", "max_suspended", SETTING_COUNT, IN(max_suspended), .min = 1, .max = 1000000,
      .fallback = "4096", FILE_AND("SITEMAPD_ADMIN_MAX_SUSPENDED"),
-     .doc = "Most requests that may wait at once for a commit, a cold page or a change. Long polls "
-            "for changes take at most half of it."},
+     .doc = "Most requests that may wait at once: for a write, for a page that is not in memory, "
+            "or for changes (at most half of them)."},
 
     {"catalogue", "database", SETTING_PATH, IN(database), FILE_AND("SITEMAPD_DATABASE"),
      .example = "/var/lib/sitemapd/catalogue.db",
@@ -139,8 +140,8 @@ const struct setting config_settings[] = {
      .doc = "Most writes that may wait for their turn at once."},
     {"catalogue", "shrink_guard", SETTING_PERCENT, IN(shrink_guard_percent), .max = 100,
      .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
-     .doc = "Shrink guard: share of an index, or of the part that a replace covers, that one "
-            "change may remove; a larger removal is held back. 0 turns the guard off."},
+     .doc = "Share of an index, or of the part that a replace covers, that one change may remove; "
+            "a larger removal is held back. 0 turns this off."},
 
     {"shared", "database", SETTING_POSTGRES, IN(shared_database), FILE_AND("SITEMAPD_SHARED"),
      .example = "postgresql://sitemapd@db1.internal,db2.internal/sitemapd",
@@ -148,9 +149,8 @@ const struct setting config_settings[] = {
             "by commas. Put a password into a file that passfile= names."},
     {"shared", "follow", SETTING_ORIGIN, IN(shared_follow), FILE_AND("SITEMAPD_SHARED_FOLLOW"),
      .example = "https://web1.internal:8081",
-     .doc = "Admin listener of a node of a shared catalogue, or of another follower, that this "
-            "server follows in place of database: it serves the same pages and forwards writes. "
-            "Needs peer_token_file, here and there."},
+     .doc = "Admin listener of the node or follower that this server follows, instead of database: "
+            "it serves the same pages and forwards writes there. Both need peer_token_file."},
     {"shared", "schema", SETTING_IDENTIFIER, IN(shared_schema), FILE_AND("SITEMAPD_SHARED_SCHEMA"),
      .fallback = "sitemapd",
      .doc = "Schema of the PostgreSQL database. Catalogues in different schemas share a database "
@@ -164,29 +164,26 @@ const struct setting config_settings[] = {
             "by `sitemapd share upgrade`."},
     {"shared", "advertise", SETTING_ORIGIN, IN(shared_advertise),
      FILE_AND("SITEMAPD_SHARED_ADVERTISE"), .example = "https://web1.internal:8081",
-     .doc = "Address at which the other nodes reach the admin listener of this one; they then copy "
-            "the catalogue from here. Needs peer_token_file."},
+     .doc = "Address at which other nodes reach the admin listener of this one. Nodes that join "
+            "then copy the catalogue from here. Needs peer_token_file."},
     {"shared", "peer_token_file", SETTING_PATH, IN(peer_token_file),
      FILE_AND("SITEMAPD_SHARED_PEER_TOKEN_FILE"), .example = "/etc/sitemapd/peer-token",
-     .doc = "File with the secret that the nodes show each other, the same on all, at least 32 "
-            "characters. A node that joins copies the catalogue from another node, where one "
-            "advertises its address."},
+     .doc = "File with a secret of at least 32 characters, the same on all nodes."},
     {"shared", "ca_file", SETTING_PATH, IN(shared_ca_file), FILE_AND("SITEMAPD_SHARED_CA_FILE"),
      .example = "/etc/sitemapd/nodes-ca.pem",
-     .doc = "Authority that signs the certificates of the other nodes' admin listeners, PEM; "
-            "trusted by this node for them, beside those of the system."},
+     .doc = "File with CA certificates to trust besides the system's for other nodes' admin "
+            "listeners, PEM."},
     {"shared", "forward", SETTING_WORD, IN(shared_forward), .fallback = "auto",
      FILE_AND("SITEMAPD_SHARED_FORWARD"),
-     .doc = "Where the writes of this node are applied. auto: if PostgreSQL is more than 5 ms "
-            "away, by a node near it that advertises its address (needs peer_token_file); URL: by "
-            "the node with that admin listener; no: here. If the other node cannot be reached, "
-            "they are applied here. A follower applies none: auto forwards them to the node that "
-            "it follows, no rejects them."},
+     .doc =
+         "Where the writes of this node are applied. auto: if PostgreSQL is more than 5 ms away, "
+         "by a node near it that advertises its address (needs peer_token_file); URL: by the node "
+         "with that admin listener; no: here. If the other node cannot be reached: here. On a "
+         "follower, auto forwards them to the node that it follows, no rejects them."},
 
     {"history", "keep", SETTING_DURATION, IN(history_keep_ms), .max = 3650 * DAY, .fallback = "30d",
      FILE_AND("SITEMAPD_HISTORY_KEEP"),
-     .doc = "How long to keep what each change did, so that it can be shown and undone; 0: keep "
-            "nothing."},
+     .doc = "How long to keep what each change did, to show and undo it; 0: keep nothing."},
     {"history", "max_bytes", SETTING_SIZE, IN(history_max_bytes), .min = MIB, .max = 1024 * GIB,
      .fallback = "1G", FILE_AND("SITEMAPD_HISTORY_MAX_BYTES"),
      .doc = "Approximate size of the history in the catalogue's file. Beyond it, the site with the "
@@ -200,8 +197,8 @@ const struct setting config_settings[] = {
          "Default: half of the memory limit of the container or unit, at most 1G."},
     {"cache", "page_store", SETTING_SIZE, IN(page_store_bytes), .max = 1024 * GIB,
      .fallback = "256M", FILE_AND("SITEMAPD_CACHE_PAGE_STORE"),
-     .doc = "Disk for rendered pages, in the folder <database>.pages, so that a page is not "
-            "rendered again after a restart or when it was dropped from memory; 0: none."},
+     .doc = "Disk for rendered pages, in the folder <database>.pages, kept across "
+            "restarts; 0: none."},
     {"cache", "compression_level", SETTING_COUNT, IN(compression_level), .min = 1, .max = 9,
      .fallback = "7", FILE_AND("SITEMAPD_CACHE_COMPRESSION_LEVEL"),
      .doc = "gzip level of pages, 1 (fast) to 9 (small)."},
@@ -223,14 +220,13 @@ const struct setting config_settings[] = {
      .doc = "Largest request line and header together; a header has at most 100 fields."},
     {"limits", "max_rejections", SETTING_COUNT, IN(max_rejections), .min = 1, .max = 100000,
      .fallback = "100", LIVE("SITEMAPD_LIMITS_MAX_REJECTIONS"),
-     .doc = "Most rejected entries listed in one reply; the rest are counted. With more than "
-            "these, an import lists five of each kind."},
+     .doc = "Most rejected entries listed in one reply; the rest are counted. An import lists at "
+            "least five of each kind."},
 
     {"notify", "url", SETTING_URL, IN(notify_url), LIVE("SITEMAPD_NOTIFY_URL"),
-     .example = "https://chat.example.com/hooks/sitemaps",
-     .doc = "URL that receives a JSON object by POST when a source fails, removals are held back, "
-            "or sitemaps cannot be read or have a stale date, and again when all is well. Default: "
-            "no notification."},
+     .example = "https://hooks.example.com/sitemapd",
+     .doc = "URL that receives JSON lines by POST when trouble with a source or a sitemap begins "
+            "and ends (docs/monitoring.md); chat webhooks need a relay. Default: no notification."},
 
     {"trace", "endpoint", SETTING_URL, IN(trace_endpoint), LIVE("SITEMAPD_TRACE_ENDPOINT"),
      .example = "http://127.0.0.1:4318",
@@ -257,12 +253,12 @@ const struct setting config_settings[] = {
     {"fetch", "store_bytes", SETTING_SIZE, IN(fetch_store_bytes), .max = 1024 * GIB,
      .fallback = "4G", LIVE("SITEMAPD_FETCH_STORE_BYTES"),
      .doc = "Disk for copies of the sitemaps that sources with serve = yes list; beyond it the "
-            "site with the most loses its oldest ones."},
+            "site with the most loses its oldest copies."},
     {"fetch", "allow_address", SETTING_IP_RANGE, LIST(allow_addresses, allow_address_count),
      LIVE("SITEMAPD_FETCH_ALLOW_ADDRESS"), .example = "10.0.0.0/8",
-     .doc = "Addresses that may be requested besides those of the public internet, or ranges such "
-            "as 10.0.0.0/8, separated by spaces. Only sources and sites of this file may use them, "
-            "not those created by the API or by commands. Repeatable."},
+     .doc = "Addresses, or ranges such as 10.0.0.0/8, that may be requested besides the public "
+            "internet, separated by spaces. Sources and sites created by the API or by commands "
+            "cannot use them. Repeatable."},
     {"fetch", "source_root", SETTING_PATH, LIST(source_roots, source_root_count),
      LIVE("SITEMAPD_FETCH_SOURCE_ROOT"), .example = "/srv/sitemaps",
      .doc = "Folder below which commands and tokens for all sites may create sources. Repeatable. "
@@ -275,8 +271,8 @@ const struct setting config_settings[] = {
      LIVE("SITEMAPD_LOG_FORMAT"), .doc = "text for people or json for collectors."},
     {"log", "access_log", SETTING_OFF_OR_PATH, IN(access_log), .fallback = "off",
      FILE_AND("SITEMAPD_LOG_ACCESS_LOG"),
-     .doc =
-         "One line for each request: a path, - for stderr, or off. SIGUSR1 opens the file again."},
+     .doc = "File of the access log, one line for each request; - for stderr, or off. SIGUSR1 "
+            "opens the file again."},
     {"log", "access_format", SETTING_CHOICE, IN(access_format), .choices = "combined json",
      .fallback = "combined", FILE_AND("SITEMAPD_LOG_ACCESS_FORMAT"),
      .doc =
@@ -312,15 +308,15 @@ static const struct setting site_settings[] = {
     /* 500 is Search Console's cap on submissions; server/rules/limits.h has it too. */
     {SITE_SETTING("max_indexes", SETTING_COUNT), IN_SITE(max_indexes), .min = 1,
      .max = LIMIT_SITE_PAGES_MAX, .fallback = "500",
-     .doc = "Most index files of the site, pages of all indexes together."},
+     .doc = "Most index files of the site: the pages of all its indexes."},
     {SITE_SETTING("check", SETTING_BOOL), IN_SITE(check), .fallback = "no",
      .doc = "Poll the registered sitemaps and report those that are broken."},
     {SITE_SETTING("connect", SETTING_ADDRESS), IN_SITE(connect), .example = "192.0.2.7:443",
      .doc = "Address and port of the web server that has the site's sitemaps, if its name already "
             "points to this server; polls connect there."},
     {SITE_SETTING("public_check", SETTING_BOOL), IN_SITE(public_check), .fallback = "yes",
-     .doc = "Also fetch sitemaps that are polled through connect by their public address, a few of "
-            "each source a day, and report those that differ (public-differs)."},
+     .doc = "With connect: also fetch sitemaps, a few of each source a day, from their public "
+            "address, and report those that differ (public-differs)."},
     {SITE_SETTING("indexnow_key", SETTING_WORD), IN_SITE(indexnow_key),
      .example = "5f1c6a0e7d2b49c8",
      .doc = "Key of 8 to 128 letters, digits and dashes. It is served as /KEY.txt, and IndexNow is "
@@ -366,9 +362,9 @@ static const struct setting source_settings[] = {
      .fallback = "10s",
      .doc = "How long the folder must be quiet before its changes are published, all at once."},
     {SOURCE_SETTING("serve", SETTING_BOOL), IN_SOURCE(is.serve), .fallback = "no",
-     .doc = "Serve the files, or the sitemaps that the upstream's index lists, on the public "
-            "listener; those from copies, also while the upstream is down (docs/remote.md)."},
-    {SOURCE_SETTING("split", SETTING_WORDS), SOURCE_LIST(is.split, split_count), .example = "no",
+     .doc = "Serve the source's sitemaps on the public listener: the files of a folder, or copies "
+            "of an upstream's sitemaps, also while it is down (docs/remote.md)."},
+    {SOURCE_SETTING("split", SETTING_WORDS), SOURCE_LIST(is.split, split_count), .example = "yes",
      .doc = "Split a file that exceeds the limits of a sitemap: its page URLs become a urlset at "
             "its URL (docs/urls.md); without it the file is rejected. With an upstream: the URLs "
             "of the sitemaps that may be split, separated by spaces. Repeatable."},
@@ -378,8 +374,8 @@ static const struct setting source_settings[] = {
     {UPSTREAM_SETTING("map", SETTING_WORDS), SOURCE_LIST(map, map_count),
      .example = "https://cms.example.com https://www.example.com",
      .doc =
-         "Two origins: URLs that the upstream lists at the first are listed, and with serve = yes "
-         "served, at the second; its sitemaps are read from the upstream's origin. Repeatable."},
+         "Two origins: the second replaces the first in the index and, with serve = yes, in served "
+         "sitemaps. The server reads from the origin of upstream. Repeatable."},
     {UPSTREAM_SETTING("connect", SETTING_ADDRESS), IN_SOURCE(is.connect),
      .example = "192.0.2.7:443",
      .doc = "Address and port of the upstream, if its name already points to this server."},
@@ -393,11 +389,11 @@ static const struct setting source_settings[] = {
             "0: never."},
     {UPSTREAM_SETTING("ca_file", SETTING_PATH), IN_SOURCE(is.ca_file),
      .example = "/etc/ssl/certs/shop.pem",
-     .doc = "Certificates to trust besides the system's, PEM."},
+     .doc = "File with CA certificates to trust besides the system's, PEM."},
     {UPSTREAM_SETTING("credentials_file", SETTING_PATH), IN_SOURCE(credentials_file),
      .example = "/etc/sitemapd/shop.secret",
-     .doc = "File with basic USER:PASSWORD or bearer TOKEN for the upstream's host. It is rejected "
-            "if other users can read it."},
+     .doc = "File with one line, \"basic USER:PASSWORD\" or \"bearer TOKEN\", for the upstream's "
+            "host. It is rejected if other users can read it."},
 };
 
 #define TOKEN_SETTING(key_, kind_) .section = "token", .key = key_, .kind = kind_, .in_file = true

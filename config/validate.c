@@ -255,21 +255,21 @@ static bool is_there(const struct config_named *section, const char *word, const
 }
 
 /* Reads at most `most` bytes of a file that no other user may read; the caller wipes and frees
- * them. On failure NULL, and `why` gets a sentence that names the key. */
-static char *read_secret(const char *key, const char *path, size_t most, size_t *len, char why[256])
+ * them. On failure NULL, and `why` gets a sentence about `what`. */
+static char *read_secret(const char *what, const char *path, size_t most, size_t *len,
+                         char why[256])
 {
     mode_t mode = 0;
     char *text = file_read(path, FILE_PLAIN, most, len, &mode);
 
     if (text == NULL && errno == EINVAL)
-        snprintf(why, 256, "%s %.120s is not a file", key, path);
+        snprintf(why, 256, "%.140s is not a file", what);
     else if (text == NULL)
-        snprintf(why, 256, "%s %.120s cannot be read: %.60s", key, path, strerror(errno));
+        snprintf(why, 256, "%.140s cannot be read: %.60s", what, strerror(errno));
     if (text == NULL || (mode & S_IRWXO) == 0)
         return text;
     snprintf(why, 256,
-             "%s %.120s permissions are too open: other users can read it; run chmod o= on it", key,
-             path);
+             "%.140s permissions are too open: other users can read it; run chmod o= on it", what);
     explicit_bzero(text, *len);
     free(text);
     return NULL;
@@ -278,8 +278,11 @@ static char *read_secret(const char *key, const char *path, size_t most, size_t 
 static const char *read_credentials(const char *path, char out[CONFIG_CREDENTIALS_SIZE],
                                     char why[256])
 {
+    char what[160];
     size_t len = 0;
-    char *text = read_secret("credentials_file", path, CONFIG_CREDENTIALS_SIZE - 1, &len, why);
+
+    snprintf(what, sizeof what, "credentials_file %.120s", path);
+    char *text = read_secret(what, path, CONFIG_CREDENTIALS_SIZE - 1, &len, why);
 
     memset(out, 0, CONFIG_CREDENTIALS_SIZE);
     if (text == NULL)
@@ -443,6 +446,37 @@ bool config_source_settings(const struct config *c, const struct config_source *
     return !failed;
 }
 
+static bool is_beneath(const char *root, const char *directory)
+{
+    size_t len = strlen(root);
+
+    while (len > 0 && root[len - 1] == '/')
+        len--;
+    return strncmp(root, directory, len) == 0 && (directory[len] == '/' || directory[len] == '\0');
+}
+
+const char *config_source_root(const struct config *c, const char *origin, bool all_sites,
+                               const char *directory)
+{
+    for (size_t i = 0; origin != NULL && i < c->site_count; i++)
+        for (size_t k = 0; k < c->sites[i].source_root_count; k++)
+            if (text_equal(c->sites[i].origin, origin) &&
+                is_beneath(c->sites[i].source_roots[k], directory))
+                return c->sites[i].source_roots[k];
+    for (size_t i = 0; all_sites && i < c->source_root_count; i++)
+        if (is_beneath(c->source_roots[i], directory))
+            return c->source_roots[i];
+    return NULL;
+}
+
+void config_open_source(const struct config *c, const char *origin, struct source_settings *made)
+{
+    if (made->directory == NULL)
+        return;
+    made->root = config_source_root(c, origin, !made->by_site, made->directory);
+    made->closed = made->root == NULL;
+}
+
 static const struct config_site *site_of_url(const struct config *c, const struct url *url)
 {
     struct url origin;
@@ -576,9 +610,11 @@ static void check_source(const struct config *c, const struct config_source *sou
 const char *config_peer_token(const struct config *c, char out[CONFIG_PEER_TOKEN_SIZE],
                               char why[256])
 {
+    char what[160];
     size_t len = 0;
-    char *text =
-        read_secret("peer_token_file", c->peer_token_file, CONFIG_PEER_TOKEN_SIZE, &len, why);
+
+    snprintf(what, sizeof what, "peer_token_file %.120s", c->peer_token_file);
+    char *text = read_secret(what, c->peer_token_file, CONFIG_PEER_TOKEN_SIZE, &len, why);
 
     if (text == NULL)
         return why;
@@ -821,7 +857,7 @@ char *config_engine_secret(const struct config_engine *engine, char why[256])
         text[--len] = '\0';
     if (text == NULL || len > 0)
         return text;
-    snprintf(why, 256, "%s %.120s is empty", key, path);
+    snprintf(why, 256, "%s is empty", key);
     free(text);
     return NULL;
 }

@@ -4,11 +4,10 @@
  * headers of its own: writes (db/change.h), reads (db/view.h), entries (db/entry.h), catalogues
  * that several machines share (db/shared.h), the outcome of a call (db/status.h).
  *
- * These headers hide SQLite, which comments in db/ call the engine: no transaction, rowid or SQL. A
- * write is submitted and answered later (catalogue_submit). Every read takes a view of one
- * consistent revision. catalogue_wait reports newer revisions. Once a view showed revision R,
- * nothing <= R appears later. Strings are ordered by bytes. Times are Unix seconds of
- * catalogue_options.clock. */
+ * These headers hide SQLite: no transaction, rowid or SQL. A write is submitted and answered later
+ * (catalogue_submit). Every read takes a view of one consistent revision. catalogue_wait reports
+ * newer revisions. Once a view showed revision R, nothing <= R appears later. Strings are ordered
+ * by bytes. Times are Unix seconds of catalogue_options.clock. */
 #pragma once
 
 #include <stdbool.h>
@@ -96,6 +95,8 @@ void catalogue_nudge(struct catalogue *c);
 /* If another process serves the catalogue, waits long enough for that process to see this handle's
  * commits. Not for a server's handle. */
 void catalogue_await_server(const struct catalogue *c);
+/* Whether another process serves the catalogue. Not for a server's handle. */
+bool catalogue_is_served(const struct catalogue *c);
 
 /* ---- maintenance ----------------------------------------------------------------------- */
 
@@ -159,6 +160,8 @@ struct catalogue_stats {
 extern const struct histogram_bounds catalogue_batches;
 /* Counters for metrics and /readyz. Thread safe, never waits. */
 void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out);
+/* Whether no write fits on the disk, as it was at most two seconds ago. Thread safe, cheap. */
+bool catalogue_disk_is_full(const struct catalogue *c);
 
 /* The time of the file's last change by the clock of its writer, at most two seconds old; 0:
  * unknown. If it is more than the slack ahead of this machine's clock, one of the two clocks is

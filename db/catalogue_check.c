@@ -23,6 +23,7 @@
 #include "server/rules/entry.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/page/extension.h"
+#include "server/rules/page/fragment.h"
 #include "server/rules/page/render.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
@@ -128,7 +129,7 @@ static void check_sources(struct check *check)
 }
 
 /* Columns: loc, source, whether that source exists, site, list, state, lengths of both hashes,
- * whether a number is valid. */
+ * whether a number is invalid, whether a validator has a line break. */
 static void on_fetch(struct check *check, sqlite3_stmt *row)
 {
     const char *loc = text_of(row, 0);
@@ -147,6 +148,8 @@ static void on_fetch(struct check *check, sqlite3_stmt *row)
         check_report(check, "poll of %.300s: has an invalid hash", loc);
     if (sqlite3_column_int(row, 8) != 0)
         check_report(check, "poll of %.300s: has a time or a count below 0", loc);
+    if (sqlite3_column_int(row, 9) != 0)
+        check_report(check, "poll of %.300s: its ETag or Last-Modified has a line break", loc);
     if (list == 0 &&
         (url_parse(loc, strlen(loc), &url, NULL) != RULE_OK || strcmp(url.text, loc) != 0))
         check_report(check, "poll of %.300s: is not a normalised loc", loc);
@@ -161,7 +164,10 @@ static void check_fetches(struct check *check)
                             " coalesce(length(f.hash), 16), coalesce(length(f.dateless), 16),"
                             " min(f.next_at, f.interval_s, f.failures, f.checked_at, f.changed_at,"
                             "  f.checked_at - max(f.good_ago, f.full_ago, f.since_ago),"
-                            "  f.urls, f.bytes, f.line) < 0"
+                            "  f.urls, f.bytes, f.line) < 0,"
+                            /* they are sent as headers */
+                            " coalesce(f.etag, '') || coalesce(f.last_modified, '') GLOB"
+                            "  '*[' || char(10) || char(13) || ']*'"
                             " FROM fetch AS f LEFT JOIN source AS s ON s.id = f.source",
                    "polls", on_fetch);
 }
@@ -417,6 +423,18 @@ static void check_lastmod(struct scan *s, const char *where, const char *text, s
 /* The last second of the year 9999: the last one with a date. */
 #define TIME_MAX INT64_C(253402300799)
 
+static void check_extensions(struct check *check, const char *where, const char *fragment)
+{
+    bool no_memory;
+
+    if (fragment_is_whole(fragment, &no_memory))
+        return;
+    if (no_memory && check->failure == CATALOGUE_OK)
+        check->failure = CATALOGUE_NO_MEMORY;
+    else if (!no_memory)
+        check_report(check, "%s: its extensions are malformed", where);
+}
+
 static void check_entry_fields(struct scan *s, const char *where, sqlite3_stmt *row)
 {
     const char *digest = (const char *)sqlite3_column_text(row, 8);
@@ -432,10 +450,12 @@ static void check_entry_fields(struct scan *s, const char *where, sqlite3_stmt *
     if (sqlite3_column_int64(row, 7) > EXTENSIONS_MAX_BYTES)
         check_report(s->check, "%s: has %lld bytes of extensions", where,
                      (long long)sqlite3_column_int64(row, 7));
+    else if (sqlite3_column_type(row, 11) != SQLITE_NULL)
+        check_extensions(s->check, where, text_of(row, 11));
 }
 
 /* Columns: address, site, loc, lastmod, serial, whether its source exists, its source, the bytes of
- * its extensions, digest, registered_at, changed_at. */
+ * its extensions, digest, registered_at, changed_at, extensions. */
 static void entry_validate(struct scan *s, sqlite3_stmt *row)
 {
     int64_t index = id_address_index(sqlite3_column_int64(row, 0));
@@ -492,7 +512,8 @@ static void check_scan(struct check *check)
         check_prepare(check,
                       "SELECT address, site, loc, lastmod, serial,"
                       " EXISTS (SELECT 1 FROM source WHERE id = source), source,"
-                      " length(CAST(extensions AS BLOB)), digest, registered_at, changed_at"
+                      " length(CAST(extensions AS BLOB)), digest, registered_at, changed_at,"
+                      " extensions"
                       " FROM sitemap ORDER BY address",
                       "entries");
     int rc = SQLITE_DONE;
@@ -557,7 +578,7 @@ static void check_report(struct check *check, const char *format, ...)
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     for (char *at = sentence; (at = strchr(at, '\n')) != NULL;)
-        *at = ' '; /* the engine's messages have line breaks */
+        *at = ' '; /* SQLite's messages have line breaks */
     check->count++;
     if (check->problem != NULL)
         check->problem(check->context, sentence);
@@ -600,7 +621,7 @@ static void check_for_rows(struct check *check, const char *sql, const char *wha
     sqlite3_finalize(row);
 }
 
-/* ---- the file as the engine sees it ---------------------------------------------------- */
+/* ---- the file as SQLite sees it -------------------------------------------------------- */
 
 /* integrity_check reports a page that it had no memory for as a damaged page. */
 static void on_integrity(struct check *check, sqlite3_stmt *row)
@@ -744,6 +765,10 @@ static const struct bounded_number {
 } bounded_numbers[] = {
     {"site", "origin", "robots_changed_at", IS_NO_TIME},
     {"sitemap_index", "path", "removed_at", IS_NO_TIME},
+    {"sitemap_index", "path", "max_pages", " NOT BETWEEN 0 AND 50000"},
+    {"sitemap_index", "path", "max_page_urls", " NOT BETWEEN 0 AND 50000"},
+    {"sitemap_index", "path", "max_page_bytes", " NOT BETWEEN 0 AND 52428800"},
+    {"sitemap_index", "path", "expires_s", " NOT BETWEEN 0 AND 604799395200"}, /* 999999w */
     {"page", "index_id || ':' || number", "changed_at", IS_NO_TIME},
     {"token", "name", "created_at", IS_NO_TIME},
     {"token", "name", "expires_at", IS_NO_TIME},
@@ -752,6 +777,10 @@ static const struct bounded_number {
     {"index_peak", "index_id || ':' || day", "day", " NOT BETWEEN 0 AND ?1 / 86400"},
     {"index_peak", "index_id || ':' || day", "entries", " NOT BETWEEN 0 AND ?2"},
 };
+
+_Static_assert(LIMIT_URLSET_PAGES_MAX == 50000 && LIMIT_PAGE_ENTRIES == 50000 &&
+                   LIMIT_PAGE_BYTES == 52428800,
+               "as the rows above say");
 
 static void check_number(struct check *check, const struct bounded_number *n)
 {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "db/file/handle.h"
+#include "db/file/schema.h"
 #include "db/file/server_lock.h"
 #include "db/shared/member.h"
 #include "db/shared/presence.h"
@@ -37,7 +38,7 @@ static char *absolute_path(const char *path)
     return out;
 }
 
-/* Puts large temporary tables and sorts beside the database, since /tmp may be small. The engine
+/* Puts large temporary tables and sorts beside the database, since /tmp may be small. SQLite
  * reads the variable when it starts: call this once, before the first connection. */
 static void prepare_engine(const char *path)
 {
@@ -52,7 +53,7 @@ static void prepare_engine(const char *path)
             setenv("SQLITE_TMPDIR", folder, 0);
             free(folder);
         }
-        /* The engine's memory statistics would take a lock for each allocation. */
+        /* SQLite's memory statistics would take a lock for each allocation. */
         sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
         set = true;
     }
@@ -69,6 +70,21 @@ static void name_as_given(const char *given, const char *kept, char *why, size_t
         return;
     snprintf(rest, sizeof rest, "%s", why + len);
     snprintf(why, why_size, "%s%s", given, rest);
+}
+
+/* False if there is no file, or it cannot be read: then opening it says why. */
+static bool is_shared_file(const char *path)
+{
+    sqlite3 *db = NULL;
+    int version = 0;
+    bool shared = false;
+    char why[512];
+
+    if (connection_open(path, CONNECTION_READ, &db, why, sizeof why) != CATALOGUE_OK)
+        return false;
+    shared = schema_version(db, &version, &shared) && shared;
+    connection_close(db);
+    return shared;
 }
 
 static bool start_presence(struct catalogue *c)
@@ -96,7 +112,9 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
     if (c->options.write_timeout_ms == 0)
         c->options.write_timeout_ms = WRITER_TIMEOUT_DEFAULT_MS;
     prepare_engine(c->path);
-    bool is_shared = options->shared.database != NULL || options->shared.follows;
+    if (options->shared.of_shared_file && !is_shared_file(c->path))
+        c->options.shared = (struct catalogue_shared){0};
+    bool is_shared = c->options.shared.database != NULL || c->options.shared.follows;
     if (is_shared && (c->member = member_new(c)) == NULL)
         goto fail;
     status = writer_start(c, &c->writer, why, why_size);
@@ -111,7 +129,7 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
         goto fail;
     }
     /* A follower leads nothing, and reports to nobody. */
-    if (options->shared.database != NULL && options->server && !start_presence(c)) {
+    if (c->options.shared.database != NULL && options->server && !start_presence(c)) {
         status = CATALOGUE_NO_MEMORY;
         goto fail;
     }
@@ -236,8 +254,13 @@ void catalogue_await_server(const struct catalogue *c)
 {
     static const struct timespec pause = {0, 3 * CATALOGUE_POLL_MS * 1000000L};
 
-    if (server_lock_is_held(c->path))
+    if (catalogue_is_served(c))
         nanosleep(&pause, NULL);
+}
+
+bool catalogue_is_served(const struct catalogue *c)
+{
+    return server_lock_is_held(c->path);
 }
 
 int catalogue_upgraded_from(struct catalogue *c, int *to)
@@ -265,6 +288,15 @@ int64_t catalogue_now(const struct catalogue *c)
 bool catalogue_was_served(const struct catalogue *c)
 {
     return c->writer->was_served;
+}
+
+/* A transaction needs more than this beside the catalogue. */
+#define DISK_FULL_BYTES (64u << 10)
+
+bool catalogue_disk_is_full(const struct catalogue *c)
+{
+    return atomic_load(&c->space.disk_bytes) != 0 &&
+           atomic_load(&c->space.free_bytes) < DISK_FULL_BYTES;
 }
 
 static void read_space(const struct space *s, struct catalogue_stats *out)

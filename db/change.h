@@ -142,7 +142,9 @@ struct token_declaration {
       made)          /* site_id: of an upstream that is added, 0: by index or URL */               \
     M(unsigned, set) /* SOURCE_SET_…: which members of `made` are set */
 
-#define members_of_source_remove(M, A) M(const char *, name)
+#define members_of_source_remove(M, A)                                                             \
+    M(const char *, name)                                                                          \
+    M(const char *, successor) /* of a configuration: gets all that it has; NULL: none */
 
 /* Counts of crawlers: each row replaces the row with the same key. They are the node's own, and are
  * written even while a shared catalogue's PostgreSQL is out of reach. CRAWLERS_REPORT uses only the
@@ -229,7 +231,7 @@ struct token_declaration {
  * has a struct of its own, AS uses the struct of an earlier kind, N has none. */
 #define CHANGE_KINDS(K, AS, N)                                                                     \
     AS(ENTRY_PUT, entry, "registration")     /* register or update one entry */                    \
-    K(ENTRY_REMOVE, entry_remove, "removal") /* of a page URL by loc with .index_name */           \
+    K(ENTRY_REMOVE, entry_remove, "removal") /* by loc, of a page URL with .index_name */          \
     N(BULK, "list")                          /* upsert a list: .rows, .source, .skip */            \
     K(REPLACE, replace, "replace")           /* make an index, or part of it, exactly a list */    \
     K(SITE_ADD, site_add, "site-add")                                                              \

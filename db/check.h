@@ -156,7 +156,7 @@ typedef bool unwatched_each(void *context, int64_t site_id, const char *loc);
 enum catalogue_status catalogue_view_unwatched_files(struct catalogue_view *v, const char *source,
                                                      const char *after, size_t looked, char *last,
                                                      unwatched_each *each, void *context);
-/* The same for a site's entries, by loc, but for those of sources that read their own files. */
+/* The same for a site's entries, by loc, but for those that a file of a source lists. */
 enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v, int64_t site_id,
                                                        const char *after, size_t looked, char *last,
                                                        unwatched_each *each, void *context);

@@ -154,8 +154,10 @@ struct placement {
  * without a name the deepest index of its origin's site whose directory contains it. Rejects it
  * with RULE_SITE_UNKNOWN, RULE_INDEX_UNKNOWN, RULE_INDEX_NEEDED, RULE_OUTSIDE_SITE,
  * RULE_OUTSIDE_DIRECTORY or RULE_LOC_IS_PAGE (the URL of a page, present or possible, of the site
- * that serves its host; an alias of a site other than the index's does not count). A loc of the
- * same host but another scheme is RULE_OUTSIDE_SITE unless the host is a cross host. */
+ * that serves its host; an alias of a site other than the index's does not count), or
+ * RULE_OF_URLSET, if that page is of a urlset: then `out->index` is the index that an ordinary loc
+ * would belong to, or NULL. A loc of the same host but another scheme is RULE_OUTSIDE_SITE unless
+ * the host is a cross host. */
 enum rule_code registry_place(const struct registry *r, const struct url *loc,
                               const char *index_name, struct placement *out);
 /* The index of the site with the longest directory that contains the path; NULL: none. */

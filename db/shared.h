@@ -66,6 +66,7 @@ struct catalogue_shared {
     const char *node;     /* NULL: the host's name and 8 random hex digits, kept in the file */
     const char *release;  /* this program's, for people */
     bool upgrade_by_hand; /* only catalogue_share_upgrade migrates */
+    bool of_shared_file;  /* all of this counts only if the file is a shared catalogue's */
     const struct shared_peers *peers; /* NULL: only PostgreSQL has snapshots */
     /* A secret of the nodes, SHARED_KEY_BYTES, copied. With it a node puts small changes into its
      * notifications; NULL: the other nodes fetch each change. */
@@ -98,6 +99,7 @@ struct shared_state {
     const char *followed; /* the node that hands on the log; NULL: PostgreSQL */
     char node[SHARED_NODE_NAME_SIZE];
     char epoch[33];
+    uint64_t joined_ns;     /* monotonic: when the file stopped being empty; 0: it is */
     uint64_t applied, head; /* records applied here; the log's last known record */
     int64_t behind_ms;      /* how long it has been behind the head; 0: it is not */
     int64_t away_ms;   /* how long PostgreSQL, or the followed node, has not answered; 0: it does */
@@ -120,6 +122,7 @@ struct shared_state {
         report; /* reports to the others; while they fail it leads nothing, such as polls */
     struct shared_failing snapshot; /* sending a snapshot, or trimming the log */
     char diverged[256];             /* why it last diverged, even if it has joined again */
+    char differs[256]; /* the nodes whose rows differ from this node's; "": none are known */
     /* Counters since the start. */
     uint64_t notified; /* records applied that came with their notification */
     uint64_t appended, applied_records, refused, unknown, settled, replaced, snapshots;

@@ -137,9 +137,13 @@ enum shared_handout catalogue_log_hand(struct shared_reader *r, const struct sha
     struct shared_position at;
     struct relay_writer w;
     enum shared_outcome outcome = SHARED_YES;
-    standing_state(member_standing(r->catalogue->member), &state);
+    catalogue_shared_state(r->catalogue, &state);
     struct relay_head head = {.head = state.head > state.applied ? state.head : state.applied,
                               .away_ms = state.away_ms,
+                              .refused_ms = state.refused_ms > 0 ? state.refused_ms
+                                            : state.waiting_ms > SHARED_WAITING_MS
+                                                ? state.waiting_ms
+                                                : 0,
                               .hops = member_hops(r->catalogue->member)};
     if (state.phase != SHARED_JOINED && head.away_ms == 0)
         head.away_ms = 1; /* it is copying a file, or too old to follow */

@@ -8,6 +8,7 @@
 #include "db/catalogue.h"
 #include "db/file/connection.h"
 #include "db/file/handle.h"
+#include "db/shared/followed.h"
 #include "db/shared/join.h"
 #include "db/shared/log.h"
 #include "db/shared/member.h"
@@ -26,6 +27,13 @@ bool catalogue_shared_state(struct catalogue *c, struct shared_state *out)
             c->options.shared.followed != NULL ? c->options.shared.followed->origin : "";
     if (c->presence != NULL)
         presence_fill(c->presence, out);
+    if (c->member != NULL && member_followed(c->member) != NULL) {
+        struct relay_head head;
+
+        followed_head(member_followed(c->member), &head);
+        out->refused_ms = head.refused_ms;
+        snprintf(out->refused_said, sizeof out->refused_said, "its log has the reason");
+    }
     return c->member != NULL;
 }
 
@@ -261,14 +269,14 @@ enum catalogue_status catalogue_share_upgrade(const char *path,
 
 /* ---- status */
 
-struct retelling {
+struct each_call {
     shared_member_each *each;
     void *context;
 };
 
 static bool report_node(void *context, const struct shared_node *node)
 {
-    struct retelling *t = context;
+    struct each_call *t = context;
     const struct shared_member member = {node->name,    node->release,   node->schema,
                                          node->applied, node->silent_ms, node->state};
 
@@ -280,7 +288,7 @@ enum catalogue_status catalogue_share_status(const struct catalogue_shared *shar
                                              struct share_status *out, shared_member_each *each,
                                              void *context, char *why, size_t why_size)
 {
-    struct retelling t = {each, context};
+    struct each_call t = {each, context};
     struct shared_overview o;
     const struct shared_log_options options = {.database = shared->database,
                                                .schema = shared->schema};

@@ -60,11 +60,14 @@ struct source_state {
 };
 
 /* A source that the API or the command line creates is stored in the catalogue and belongs to one
- * site. Only a configuration may use the settings SOURCE_SETTINGS_CONFIGURED, except name and site.
- */
+ * site. Only a configuration may use the settings SOURCE_SETTINGS_CONFIGURED, except name, site
+ * and `by_site`. */
 #define SOURCE_COLUMN(bit, kind, c, member, option, column, ...) ", " column
 
 /* Bounded: each folder has a thread, and each registry contains all sources. */
-#define SOURCES_MADE_MAX          200u
-#define SOURCES_MADE_MAX_ONE_SITE 20u   /* that a token for one site can make there */
-#define SOURCE_MADE_LIST_BYTES    4096u /* of patterns, and of excludes */
+#define SOURCES_MADE_MAX             200u
+#define SOURCES_MADE_MAX_ONE_SITE    20u      /* that a token for one site can make there */
+#define SOURCES_REMOVED_MAX_ONE_SITE 1000u    /* names of removed ones; for the same */
+#define SOURCE_MADE_LIST_BYTES       4096u    /* of patterns, and of excludes */
+#define SOURCE_MADE_MAX_FILES        100000u  /* that match; each takes about 1 KiB during a scan */
+#define SOURCE_MADE_MAX_NAMES        1000000u /* of a folder and the folders above it */

@@ -21,12 +21,15 @@ enum spool_status {
 /* Sites whose ids differ by a multiple of this share a part of the room. */
 #define SPOOL_SITES 256u
 
-/* The disk that the files of all spools use together. The spools of one site may use half of the
- * limit, so that others always have room. Thread safe. */
+/* The disk that lists and long answers use together. Thread safe. */
 struct spool_room {
     _Atomic uint64_t max_bytes, used_bytes;
     _Atomic uint64_t used_by[SPOOL_SITES];
 };
+/* Reserves bytes for a token of one site, which has a share as of site_has_room, or of all sites
+ * (`site_id` 0). False: they do not fit, and nothing is reserved. */
+bool spool_room_take(struct spool_room *room, int64_t site_id, uint64_t bytes);
+void spool_room_give(struct spool_room *room, int64_t site_id, uint64_t bytes);
 
 struct spool;
 
@@ -35,8 +38,9 @@ struct spool;
 /* `folder` is the database's (the file is O_TMPFILE there, or unlinked at once); `max_bytes`
  * bounds it. NULL when out of memory. */
 struct spool *spool_new(const char *folder, uint64_t max_bytes);
-/* Makes the spool's file count in `room`, which must outlive the spool. `site_id`: the one site of
- * the sender's token, or 0. Before the first row. */
+/* Makes the spool's file count in `room`, which must outlive the spool (NULL: in none). `site_id`:
+ * the one site of the sender's token, or 0; if it is not 0, the file leaves the reserve of the disk
+ * free. Before the first row. */
 void spool_share(struct spool *s, struct spool_room *room, int64_t site_id);
 /* Append a copy of a row; all rows of a spool are of one kind. */
 enum spool_status spool_add(struct spool *s, const struct entry *entry);

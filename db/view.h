@@ -54,13 +54,14 @@ struct page_record {
     unsigned with; /* of a urlset, see struct registry_index */
 };
 
-/* Calls `each` for every page with revision > `since`, by revision, then index and number. Includes
- * pages of removed indexes, which the registry does not have; `url` is the page's URL in any case.
- * A false from `each` ends it (OK). */
+/* Calls `each` for every page with revision > `since`, of the site's origin (0: of all sites), by
+ * revision, then index and number. Includes pages of removed indexes, which the registry does not
+ * have; `url` is the page's URL in any case. A false from `each` ends it (OK). */
 enum catalogue_status catalogue_view_pages_since(
-    struct catalogue_view *v, uint64_t since,
+    struct catalogue_view *v, uint64_t since, int64_t site_id,
     bool (*each)(void *context, const struct page_record *page, const char *url), void *context);
-/* One page. NOT_FOUND: it never existed. A page of a removed index has `removed` set. */
+/* One page. NOT_FOUND: it never existed, or its list was removed long ago. A page of a removed
+ * index has `removed` set. */
 enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t index_id,
                                           uint32_t number, struct page_record *out);
 /* The state of the index's entries (INDEX_STATE_SIZE). NOT_FOUND: the index never existed. */
@@ -118,20 +119,20 @@ enum catalogue_status catalogue_view_list(struct catalogue_view *v, const struct
 void catalogue_entry_cursor(const struct entry_list *list, const struct entry_record *record,
                             char out[ENTRY_CURSOR_SIZE]);
 
-/* Searches one index for entries that match the filter, in the order of catalogue_view_list with
- * the same `list`, whose index_id and site_id are set. Ends once `limit` (0: all) entries were
- * found or the `effort` is spent: a row costs 1, a long loc more, and 10 if a prefix is combined
- * with a filter of anything but the loc. `out` says how far the search got. A false from `each`
- * ends it. CONFLICT: malformed cursor. */
+/* Searches for entries that match the filter, in the order of catalogue_view_list with the same
+ * `list`; one with an index_id has its site_id, too. Ends once `limit` (0: all) entries were found
+ * or the `effort` is spent: a row costs 1, a long loc more, and 10 if it is of a removed index, or
+ * a prefix is combined with a filter of anything but the loc. `out` says how far the search got. A
+ * false from `each` ends it. CONFLICT: malformed cursor. */
 struct entry_search {
     struct entry_list list;
-    struct entry_filter filter;
-    const char *origin; /* of the index's site */
+    struct entry_filter filter; /* empty without an index_id */
+    const char *origin;         /* of the index's site */
     uint64_t effort;
 };
 struct entry_searched {
     uint64_t looked_at;           /* rows */
-    bool more;                    /* it stopped before the end of the index: continue at `next` */
+    bool more;                    /* it stopped before the end of the list: continue at `next` */
     char next[ENTRY_CURSOR_SIZE]; /* valid if `more` */
 };
 enum catalogue_status catalogue_view_search(struct catalogue_view *v,
@@ -198,11 +199,14 @@ enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const
                                                  const char *path, struct source_file *out,
                                                  bool *found);
 /* Calls `each`, by name, for every source that was scanned or polled, even if this configuration
- * does not have it. `remote`: its list is or was polled. Removed sources are left out. A false from
- * `each` ends it. */
-typedef bool source_name_each(void *context, const char *name, bool remote);
+ * does not have it. `remote`: its list is or was polled. `list`: the URL of that list, NULL:
+ * unknown; valid for the call. Removed sources are left out. A false from `each` ends it. */
+typedef bool source_name_each(void *context, const char *name, bool remote, const char *list);
 enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
                                                      source_name_each *each, void *context);
+/* Whether a source that was scanned owns an entry. Reads its files until it finds one that has. */
+enum catalogue_status catalogue_view_source_owns(struct catalogue_view *v, const char *source,
+                                                 bool *owns);
 /* The state of a source; all zero for an unknown source. */
 enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
                                                   struct source_state *out);

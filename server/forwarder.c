@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One thread with a loop of requests. Limits:
  *
- *     MOST         requests at once, half of them for one site's tokens; the rest wait in order,
- *                  as many as the listener allows (admin.max_suspended)
- *     LISTS_MOST   of these: lists, which take long; half of them for one site's tokens
- *     TIMEOUT_MS   for a request: a list of a million lines takes minutes
- *     ANSWER_MOST  bytes of a response; the rows of a dry run are the longest
- *     STOP_MS      for requests that are under way when the server stops
+ *     MOST         requests at once, a share for one site's tokens (site_group.h); the rest wait in
+ * order, as many as the listener allows (admin.max_suspended) LISTS_MOST   of these: lists, which
+ * take long; a share for one site's tokens TIMEOUT_MS   for a request: a list of a million lines
+ * takes minutes ANSWER_MOST  bytes of a response; the rows of a dry run are the longest STOP_MS for
+ * requests that are under way when the server stops
  *
  * A node that is down or hangs does not report that. So while requests are under way, /healthz is
  * requested as well; after MISSES_MOST failures in a row all requests fail, and nothing is sent to
@@ -139,10 +138,10 @@ static void count_sending(struct forwarder *f, const struct forwarded *w, int mo
 static bool may_start(const struct forwarder *f, const struct forwarded *w)
 {
     int group = site_group_of(w->request->grant.site_id);
-    unsigned part = w->request->grant.site_id != 0 ? 2 : 1;
+    bool of_site = w->request->grant.site_id != 0;
 
-    return f->count < MOST && f->count_of[group] < MOST / part &&
-           (!is_list(w) || (f->lists < LISTS_MOST && f->lists_of[group] < LISTS_MOST / part));
+    return site_has_room(of_site ? f->count_of[group] : 0, f->count, MOST) &&
+           (!is_list(w) || site_has_room(of_site ? f->lists_of[group] : 0, f->lists, LISTS_MOST));
 }
 
 static struct forwarded *end_sending(struct sending *s)

@@ -2,6 +2,8 @@
 /* A reload: reads the configuration again, reports what needs a restart, and applies the rest. */
 #include "server/serve_state.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "server/base/str.h"
@@ -13,13 +15,15 @@
 
 static void report_mistake(void *context, const char *file, unsigned line, const char *message)
 {
-    (void)context;
-    if (file == NULL)
-        log_event(LOG_LEVEL_ERROR, "reload-refused", "%s", message);
-    else if (line == 0)
-        log_event(LOG_LEVEL_ERROR, "reload-refused", "%s: %s", file, message);
-    else
-        log_event(LOG_LEVEL_ERROR, "reload-refused", "%s:%u: %s", file, line, message);
+    char *first = context, where[512] = "";
+
+    if (file != NULL && line == 0)
+        snprintf(where, sizeof where, "%.400s: ", file);
+    else if (file != NULL)
+        snprintf(where, sizeof where, "%.400s:%u: ", file, line);
+    log_event(LOG_LEVEL_ERROR, "reload-refused", "%s%s", where, message);
+    if (first[0] == '\0')
+        snprintf(first, REFUSAL_SIZE, "%.100s%.400s", where, message);
 }
 
 static void report_fixed(void *context, const char *section, const char *key, bool live)
@@ -69,8 +73,15 @@ static bool apply(struct app *app, struct config *fresh, struct publish_policies
     return true;
 }
 
-static void count(struct app_context *context, bool good)
+/* `first`: the first mistake in the file; "": none, and the log was sent the reason. */
+static void count(struct app_context *context, bool good, const char *first)
 {
+    pthread_mutex_lock(&context->refusal_lock);
+    if (good || first[0] != '\0')
+        snprintf(context->refusal, REFUSAL_SIZE, "%s", first);
+    else
+        log_first_failure(context->refusal, REFUSAL_SIZE);
+    pthread_mutex_unlock(&context->refusal_lock);
     context->reload_refused = !good;
     if (!good) {
         context->reloads_refused++;
@@ -97,10 +108,11 @@ void reload(struct app *app)
     struct tls_pairs pairs = {{NULL}};
     struct crawler_names *names = NULL;
     struct str changed = STR_INIT;
+    char first[REFUSAL_SIZE] = "";
 
     notify_reloading();
     log_failures_as("reload-refused");
-    struct config *fresh = app->again->read(app->again->context, report_mistake, NULL);
+    struct config *fresh = app->again->read(app->again->context, report_mistake, first);
     bool good = fresh != NULL;
     if (good) {
         policies = configured_policies(fresh);
@@ -114,7 +126,7 @@ void reload(struct app *app)
         keep_kind(&pairs, TLS_ADMIN, app->config->admin_tls_cert, fresh->admin_tls_cert);
     }
     good = good && apply(app, fresh, policies, &pairs, &names);
-    count(&app->context, good);
+    count(&app->context, good, first);
     if (good) {
         policies = NULL; /* another's now */
         config_compare(app->live, fresh, name_changed, &changed);

@@ -102,8 +102,9 @@ static const char *advice_for(const char *problem)
         {"unavailable",
          "the catalogue's file cannot be read or written: look at /readyz, the file, "
          "its folder and their permissions"},
-        {"corrupt", "the catalogue is corrupt: stop, keep the file, restore a backup (`sitemapd "
-                    "check` shows details)"},
+        {"corrupt",
+         "the catalogue is corrupt: keep the file, and replace it by a backup (`sitemapd "
+         "check` shows details)"},
         {"newer", "the catalogue was made by a newer version of sitemapd: run that one"},
         {"no-memory", "out of memory: raise the limit, or lower cache.snapshot_budget"},
         {"too-many-waiting", "admin.max_suspended requests are already waiting"},

@@ -382,12 +382,12 @@ static void app_announce(const struct app *app)
     log_event(LOG_LEVEL_INFO, "start", "sitemapd %s: catalogue %s, public %s, admin %s",
               SITEMAPD_VERSION, app->config->database, listener_address(app->public_listener),
               listener_address(app->admin_listener));
-    const struct site_map *routing = publisher_site_map(app->context.publisher);
-    if (site_map_registry(routing)->site_count == 0 && app->node == NULL)
+    const struct page_map *routing = publisher_page_map(app->context.publisher);
+    if (page_map_registry(routing)->site_count == 0 && app->node == NULL)
         log_event(LOG_LEVEL_WARNING, "no-site",
                   "there is no site yet, and crawlers get 421: create one with `sitemapd site add "
                   "ORIGIN`, `serve --site ORIGIN`, a [site] section, or POST /v1/sites");
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     log_flush(); /* the log of the start is complete when the line below is read */
     printf("sitemapd: ready");
     print_url("public", app->config->tls_cert != NULL ? "https" : "http",
@@ -441,16 +441,16 @@ static void log_catalogue_event(void *context, const char *event, const char *de
             "Put the file back, or check its permissions and its disk; the server retries",
             database, detail);
     else if (strcmp(event, "clock-behind") == 0)
-        log_event(
-            LOG_LEVEL_WARNING, event,
-            "clock skew: the catalogue was last changed at %s, which is in the future for this "
-            "machine's clock. Changes are dated by this clock: correct it if it is wrong",
-            detail);
-    else if (strcmp(event, "clock-agrees") == 0)
-        log_event(LOG_LEVEL_INFO, event,
-                  "the clock skew is over: the clock says %s, and no change of the catalogue is in "
-                  "the future",
+        log_event(LOG_LEVEL_WARNING, event,
+                  "clock skew: the catalogue has changes of %s, which is in the future for this "
+                  "machine's clock. Changes are dated by this clock: correct it if it is wrong",
                   detail);
+    else if (strcmp(event, "clock-agrees") == 0)
+        log_event(
+            LOG_LEVEL_INFO, event,
+            "the clock skew is over: the clock says %s, and no index page was last changed in "
+            "the future",
+            detail);
     else if (strcmp(event, "clock-set") == 0)
         log_event(LOG_LEVEL_WARNING, event, "the clock was set to %s", detail);
     else if (strcmp(event, "page-store-off") == 0)
@@ -751,6 +751,8 @@ static bool start_sources(struct app *app)
     app->context.fetch_child = source_set_fetch_child;
     app->context.remote = source_set_remote(app->sources);
     app->context.remotes = source_set_roster(app->sources);
+    app->context.orphans = source_set_orphans(app->sources);
+    app->context.wanted_elsewhere = shared_node_others_want;
     app->context.source_set = app->sources;
     app->context.sources_settle = source_set_settle;
     app->context.sources_may_read = source_set_may_read;
@@ -800,6 +802,7 @@ static bool fill_context(struct app *app)
     context->metrics_token = config->metrics_token;
     app_set_limits(app, config);
     context->slow_readers = &app->readers;
+    pthread_mutex_init(&context->refusal_lock, NULL);
     context->config_loaded_at = time(NULL);
     if (config->token != NULL) {
         if (!token_sha256(config->token, strlen(config->token), app->token_sha256))

@@ -26,7 +26,7 @@
 #define RETRY_MOST_MS 60000
 #define DIGEST_CHARS  16
 #define SILENT_MS     30000 /* nodes report every ten seconds */
-#define RETELL_MS     2000  /* doubled each time */
+#define REPEAT_MS     2000  /* doubled each time */
 #define EXCHANGE_MS   5000
 #define WRITER_LEAD   "writer"
 
@@ -41,8 +41,8 @@ struct shared_node {
     int64_t declare_at, say_at;
     uint32_t retry_ms;
     struct shared_state logged; /* the state that was logged last */
-    bool logged_any, logged_synchronous;
-    int64_t retell_at, retell_ms; /* while PostgreSQL is away: the error may have changed by then */
+    bool logged_any, logged_synchronous, was_synchronous;
+    int64_t repeat_at, repeat_ms; /* while PostgreSQL is away: the error may have changed by then */
     char away_said[512];
     bool is_far, leads_writes;
     int64_t leader_silent_ms;
@@ -331,8 +331,8 @@ static void report_away(struct shared_node *n, const struct shared_state *now, b
     int64_t now_ms = clock_now_ms();
 
     if (!was_away)
-        n->retell_ms = RETELL_MS / 2;
-    else if (now_ms < n->retell_at || strcmp(now->said, n->away_said) == 0)
+        n->repeat_ms = REPEAT_MS / 2;
+    else if (now_ms < n->repeat_at || strcmp(now->said, n->away_said) == 0)
         return;
     log_event(
         LOG_LEVEL_ERROR, "shared-away", "connection to %s failed: %s. %s until a retry succeeds",
@@ -340,8 +340,8 @@ static void report_away(struct shared_node *n, const struct shared_state *now, b
         now->phase == SHARED_JOINING ? "This node has no catalogue yet and serves nothing"
                                      : "Pages are served; writes get 503 (shared-unavailable)");
     memcpy(n->away_said, now->said, sizeof n->away_said);
-    n->retell_ms *= 2;
-    n->retell_at = now_ms + n->retell_ms;
+    n->repeat_ms *= 2;
+    n->repeat_at = now_ms + n->repeat_ms;
 }
 
 static void report_writes(const struct shared_node *n, const struct shared_state *now)
@@ -350,13 +350,14 @@ static void report_writes(const struct shared_node *n, const struct shared_state
     bool waited = n->logged_any && n->logged.waiting_ms > SHARED_WAITING_MS;
 
     if (now->refused_ms > 0 && !refused)
-        log_event(LOG_LEVEL_ERROR, "shared-refused",
-                  "PostgreSQL rejects the writes of this node: %s. Pages are served; writes get "
-                  "503",
+        log_event(LOG_LEVEL_ERROR, "shared-refused", "%s: %s. Pages are served; writes get 503",
+                  now->followed != NULL ? "the followed node cannot write"
+                                        : "PostgreSQL rejects the writes of this node",
                   now->refused_said);
     if (now->refused_ms == 0 && refused)
-        log_event(LOG_LEVEL_INFO, "shared-accepted",
-                  "PostgreSQL accepts the writes of this node again");
+        log_event(LOG_LEVEL_INFO, "shared-accepted", "%s again",
+                  now->followed != NULL ? "the followed node can write"
+                                        : "PostgreSQL accepts the writes of this node");
     if (now->waiting_ms > SHARED_WAITING_MS && !waited)
         log_event(LOG_LEVEL_ERROR, "shared-standby-missing",
                   "timeout: commits of PostgreSQL wait for a synchronous standby that does not "
@@ -408,6 +409,11 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
     if (!away && was_away)
         log_event(LOG_LEVEL_INFO, "shared-back", "%s answers again; at record %" PRIu64,
                   log_of(now), now->applied);
+    if (now->differs[0] != '\0' && !(n->logged_any && n->logged.differs[0] != '\0'))
+        log_event(LOG_LEVEL_ERROR, "shared-rows-differ",
+                  "rows of this node's catalogue differ from those of %s. Find out which one is "
+                  "wrong, stop it, delete its catalogue and start it",
+                  now->differs);
     if (now->namesake_ms > SHARED_NAMESAKE_MS &&
         !(n->logged_any && n->logged.namesake_ms > SHARED_NAMESAKE_MS))
         log_event(LOG_LEVEL_ERROR, "shared-name-taken",
@@ -423,12 +429,14 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
         log_event(LOG_LEVEL_INFO, "shared-upgraded",
                   "the catalogue was upgraded from schema %d to schema %d", now->schema_before,
                   now->schema);
-    if (!n->logged_synchronous && now->asked) {
-        n->logged_synchronous = true;
-        if (!now->synchronous)
+    /* Also later: after a failover the new primary often has no standby. */
+    if (now->asked) {
+        if (!now->synchronous && (!n->logged_synchronous || n->was_synchronous))
             log_event(LOG_LEVEL_WARNING, "shared-not-synchronous",
                       "PostgreSQL has no synchronous standby: if its machine is lost, the last "
                       "acknowledged writes may be lost too. Set synchronous_standby_names");
+        n->logged_synchronous = true;
+        n->was_synchronous = now->synchronous;
     }
     n->logged = *now;
     n->logged_any = true;

@@ -21,274 +21,19 @@
 #include "server/pages/served_file.h"
 #include "server/rules/limits.h"
 #include "server/shared_node.h"
+#include "server/source_plan.h"
 #include "server/sources/child_store.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
 
-/* All sources of the server: those of the configuration, of `--source` and of the catalogue, as
- * settings for server/sources. If two have the same name, that of the configuration wins. */
-
-struct source_plan {
-    size_t count;
-    struct source_settings *settings;
-    size_t remote_count;
-    struct source_settings *remotes;
-    /* owns the texts of the catalogue's sources; NULL: it cannot be read */
-    struct registry *registry;
-    const struct config *config;
-    char **owned; /* texts and lists made here */
-    size_t owned_count;
-    bool reported; /* a failure was logged; if not, it is a lack of memory */
-};
-
-/* Takes NULL. */
-static void source_plan_free(struct source_plan *p)
-{
-    if (p == NULL)
-        return;
-    for (size_t i = 0; i < p->owned_count; i++)
-        free(p->owned[i]);
-    for (size_t i = 0; i < p->remote_count; i++)
-        if (p->remotes[i].credentials != NULL) {
-            explicit_bzero((char *)p->remotes[i].credentials, strlen(p->remotes[i].credentials));
-            free((char *)p->remotes[i].credentials);
-        }
-    free(p->owned);
-    free(p->settings);
-    free(p->remotes);
-    registry_unref(p->registry);
-    free(p);
-}
-
-/* Takes over `memory` and returns it; NULL, with `memory` freed: out of memory. */
-static void *own(struct source_plan *p, void *memory)
-{
-    char **grown = reallocarray(p->owned, p->owned_count + 1, sizeof *grown);
-    if (grown == NULL || memory == NULL) {
-        p->owned = grown != NULL ? grown : p->owned;
-        free(memory);
-        return NULL;
-    }
-    p->owned = grown;
-    p->owned[p->owned_count++] = memory;
-    return memory;
-}
-
-/* Reads the credentials file, at each start and reload. Only the module that sends the credentials
- * keeps them. */
-static bool read_credentials(struct source_plan *p, const struct config_source *from,
-                             struct source_settings *to)
-{
-    char text[CONFIG_CREDENTIALS_SIZE], why[256];
-    const char *fault = config_source_credentials(from, text, why);
-    if (fault == NULL)
-        to->credentials = strdup(text);
-    explicit_bzero(text, sizeof text);
-    if (fault != NULL) {
-        log_failure("sources", "source \"%s\": %s", from->named.name, fault);
-        p->reported = true;
-    }
-    return to->credentials != NULL;
-}
-
-static bool add_configured(struct source_plan *p, const struct config_source *from)
-{
-    char *map;
-    bool remote = from->is.upstream != NULL;
-    struct source_settings *to = remote ? &p->remotes[p->remote_count++] : &p->settings[p->count++];
-    if (!config_source_settings(p->config, from, to, &map) || (map != NULL && own(p, map) == NULL))
-        return false;
-    return from->credentials_file == NULL || read_credentials(p, from, to);
-}
-
-/* ---- --source DIR[=URL] ---- */
-
-#define FOLDER_RESCAN_MS 3600000u
-#define FOLDER_SETTLE_MS 2000u
-
-static bool name_taken(const struct source_plan *p, const char *name)
-{
-    for (size_t i = 0; i < p->count; i++)
-        if (strcmp(p->settings[i].name, name) == 0)
-            return true;
-    for (size_t i = 0; i < p->remote_count; i++)
-        if (strcmp(p->remotes[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* Makes the source's name from the folder's name. It must be the same at every start, since it owns
- * the entries. */
-static const char *name_of(struct source_plan *p, const char *directory)
-{
-    char name[NAME_MAX_BYTES + 1];
-    size_t len = strlen(directory), at = 0;
-    while (len > 1 && directory[len - 1] == '/')
-        len--;
-    size_t begin = len;
-    while (begin > 0 && directory[begin - 1] != '/')
-        begin--;
-    for (; begin < len && at < sizeof name - 8; begin++) {
-        char c = directory[begin];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     (c != '\0' && strchr("._-", c) != NULL);
-        if (!plain)
-            c = '-';
-        name[at++] = c;
-    }
-    if (at == 0)
-        memcpy(name, "source", at = 6);
-    name[at] = '\0';
-    for (int n = 2; name_taken(p, name); n++)
-        snprintf(name + at, sizeof name - at, "-%d", n);
-    return own(p, strdup(name));
-}
-
-/* The root URL of the catalogue's only site; NULL, reported, if none exists or more than one. */
-static char *only_site_url(struct source_plan *p, const char *directory)
-{
-    struct str url = STR_INIT;
-    if (p->registry->site_count == 1) {
-        str_append_text(&url, p->registry->sites[0].origin);
-        str_append_char(&url, '/');
-    } else {
-        log_failure(directory, "the source's URL is missing: write %s=https://…/ %s", directory,
-                    p->registry->site_count == 0 ? "or create its site (--site ORIGIN)"
-                                                 : "since there are several sites");
-        p->reported = true;
-    }
-    return url.data;
-}
-
-static bool add_folder(struct source_plan *p, const char *text)
-{
-    const char *equals = strstr(text, "=http://");
-    if (equals == NULL)
-        equals = strstr(text, "=https://");
-    size_t len = equals == NULL ? strlen(text) : (size_t)(equals - text);
-    const char *directory = own(p, strndup(text, len));
-    if (directory == NULL)
-        return false;
-    char *url = NULL;
-    if (equals == NULL) {
-        url = only_site_url(p, directory);
-    } else {
-        struct str given = STR_INIT;
-        str_append_text(&given, equals + 1);
-        if (!given.failed && given.data[given.len - 1] != '/')
-            str_append_char(&given, '/');
-        url = given.data;
-    }
-    const char *name = name_of(p, directory);
-    if (own(p, url) == NULL || name == NULL)
-        return false;
-    p->settings[p->count++] = (struct source_settings){
-        .name = name,
-        .directory = directory,
-        .url = url,
-        .watch = true,
-        .rescan_ms = FOLDER_RESCAN_MS,
-        .settle_ms = FOLDER_SETTLE_MS,
-        .serve = true,
-        .managed = true,
-    };
-    return true;
-}
-
-/* ---- sources of the catalogue ---- */
-
-static bool is_beneath(const char *root, const char *directory)
-{
-    size_t len = strlen(root);
-    while (len > 0 && root[len - 1] == '/')
-        len--;
-    return strncmp(root, directory, len) == 0 && (directory[len] == '/' || directory[len] == '\0');
-}
-
-static const char *source_set_root(const struct config *config, const char *origin, bool all_sites,
-                                   const char *directory)
-{
-    for (size_t i = 0; origin != NULL && i < config->site_count; i++)
-        for (size_t k = 0; k < config->sites[i].source_root_count; k++)
-            if (strcmp(config->sites[i].origin, origin) == 0 &&
-                is_beneath(config->sites[i].source_roots[k], directory))
-                return config->sites[i].source_roots[k];
-    for (size_t i = 0; all_sites && i < config->source_root_count; i++)
-        if (is_beneath(config->source_roots[i], directory))
-            return config->source_roots[i];
-    return NULL;
-}
-
-static bool add_made(struct source_plan *p, const struct source_settings *from)
-{
-    if (name_taken(p, from->name)) {
-        log_event(LOG_LEVEL_WARNING, "source-put-aside",
-                  "%s: conflict: the configuration has a source of this name; the one made by API "
-                  "or command line is ignored",
-                  from->name);
-        return true;
-    }
-    bool remote = from->directory == NULL;
-    struct source_settings *to = remote ? &p->remotes[p->remote_count] : &p->settings[p->count];
-    *to = *from;
-    if (!remote) {
-        const struct registry_site *site = registry_site_by_id(p->registry, from->site_id);
-        to->root =
-            source_set_root(p->config, site != NULL ? site->origin : NULL, true, from->directory);
-        to->closed = to->root == NULL;
-    }
-    *(remote ? &p->remote_count : &p->count) += 1;
-    return true;
-}
-
-/* NULL, with the error reported, where the catalogue cannot be read. */
-static struct registry *read_registry(struct catalogue *c)
-{
-    struct registry *registry;
-    enum catalogue_status status = catalogue_registry(c, &registry);
-    if (status != CATALOGUE_OK)
-        log_failure("sources", "the catalogue cannot be read: %s", catalogue_status_word(status));
-    return registry;
-}
-
-/* NULL: a folder cannot be given a URL, the catalogue cannot be read, or no memory; reported as a
- * failed start. `config` must outlive it. */
-static struct source_plan *source_plan_new(const struct config *config, struct catalogue *c)
-{
-    struct source_plan *p = calloc(1, sizeof *p);
-    if (p == NULL) {
-        log_failure("sources", "out of memory");
-        return NULL;
-    }
-    p->config = config;
-    p->registry = read_registry(c);
-    p->reported = p->registry == NULL;
-    size_t made = p->registry != NULL ? p->registry->source_count : 0;
-    p->settings =
-        calloc(config->source_count + config->source_folder_count + made + 1, sizeof *p->settings);
-    p->remotes = calloc(config->source_count + made + 1, sizeof *p->remotes);
-    bool done = p->settings != NULL && p->remotes != NULL && p->registry != NULL;
-    for (size_t i = 0; done && i < config->source_count; i++)
-        done = add_configured(p, &config->sources[i]);
-    for (size_t i = 0; done && i < config->source_folder_count; i++)
-        done = add_folder(p, config->source_folders[i]);
-    for (size_t i = 0; done && i < made; i++)
-        done = add_made(p, &p->registry->sources[i]);
-    if (done)
-        return p;
-    if (!p->reported)
-        log_failure("sources", "out of memory");
-    source_plan_free(p);
-    return NULL;
-}
-
 /* Threads that load served files: they read and compress. */
 #define FILE_THREADS 2u
 
 /* How often to check whether another process changed the catalogue's sources. */
-#define LOOK_MS  1000
-#define RETRY_MS 30000 /* after a failure, so that retries do not fill the log */
+#define LOOK_MS       1000
+#define RETRY_MS      30000 /* after a failure, so that retries do not fill the log */
+#define RENAMED_LOOKS 40u   /* longer than the usual time between two polls of a list */
 
 struct waiter {
     struct waiter *next;
@@ -307,6 +52,10 @@ struct source_set {
     struct sources *sources;
     struct remote *remote;
     struct roster_place remotes;
+    /* under their old names, renamed sources: these may own their entries for a while yet */
+    struct roster_place former;
+    /* names of sources that are no more and own entries */
+    struct roster_place orphans;
     struct served_files *files;
     struct child_store *store;
     atomic_bool serves_children;
@@ -314,7 +63,10 @@ struct source_set {
     pthread_mutex_t turn;
     struct config *config; /* in force; a reference */
     int64_t retry_at;      /* ms; no try before */
-    uint64_t followed;     /* registry revision of the current sources */
+    bool misses_url;       /* as in the plan; reported */
+    int64_t look_at;       /* ms; for a renamed source, if `looks` is not 0 */
+    unsigned looks;
+    uint64_t followed; /* registry revision of the current sources */
     char epoch[33];
 
     pthread_mutex_t lock; /* for what follows */
@@ -405,25 +157,39 @@ static int open_file(void *context, size_t number, const char *path, uint64_t *f
 
 /* ---- callbacks of the child store ---- */
 
-static bool source_serves(void *context, const char *source)
+static bool serves_in(struct roster_place *place, const char *source)
 {
-    struct source_set *set = context;
-    struct roster *roster = roster_hold(&set->remotes);
+    struct roster *roster = roster_hold(place);
     const struct source_settings *found = roster_find(roster, source);
     bool serves = found != NULL && found->serve;
     roster_release(roster);
     return serves;
 }
 
-static void each_serving(void *context, bool (*each)(void *each_context, const char *source),
-                         void *each_context)
+static bool source_serves(void *context, const char *source)
 {
     struct source_set *set = context;
-    struct roster *roster = roster_hold(&set->remotes);
+    return serves_in(&set->remotes, source) || serves_in(&set->former, source);
+}
+
+static bool each_serving_in(struct roster_place *place,
+                            bool (*each)(void *each_context, const char *source),
+                            void *each_context)
+{
+    struct roster *roster = roster_hold(place);
     bool more = true;
     for (size_t i = 0; more && i < roster_count(roster); i++)
         more = !roster_at(roster, i)->serve || each(each_context, roster_at(roster, i)->name);
     roster_release(roster);
+    return more;
+}
+
+static void each_serving(void *context, bool (*each)(void *each_context, const char *source),
+                         void *each_context)
+{
+    struct source_set *set = context;
+    if (each_serving_in(&set->remotes, each, each_context))
+        each_serving_in(&set->former, each, each_context);
 }
 
 static void child_changed(void *context, int64_t site_id)
@@ -531,7 +297,84 @@ static struct remote_bounds bounds_of(const struct config *config, struct str *a
     };
 }
 
-static bool start_remote(struct source_set *set, const struct source_plan *plan, char *why,
+/* A source was renamed in the configuration. If the catalogue has the new name already, the old one
+ * is only released, as `source remove` does: the first scan under the new name takes the entries
+ * over. */
+static void rename_source(struct catalogue *c, const char *name, const char *successor)
+{
+    const struct change change = {.kind = CHANGE_SOURCE_REMOVE,
+                                  .source_remove = {.name = name, .successor = successor},
+                                  .by = successor,
+                                  .via = "source"};
+    struct change_result result;
+    if (catalogue_apply(c, &change, &result) == CATALOGUE_OK)
+        log_event(LOG_LEVEL_INFO, "source-renamed",
+                  "%s: %s reads the same upstream now and takes over its entries", name, successor);
+    change_result_done(&result);
+}
+
+/* Renames in the catalogue what the plan has found, unless other nodes still have the old name. */
+static void rename_sources(struct catalogue *c, const struct source_plan *plan)
+{
+    for (size_t i = 0; i < plan->renamed_count; i++)
+        if (!shared_node_others_want(c, plan->renamed[i].old))
+            rename_source(c, plan->renamed[i].old, plan->renamed[i].now->name);
+}
+
+/* Looks again later: a scan under the old name may have been under way, or the write failed. Under
+ * `turn`. */
+static void expect_renamed(struct source_set *set, bool renamed, unsigned looks)
+{
+    set->looks = renamed ? looks : 0;
+    set->look_at = clock_now_ms() + RETRY_MS;
+}
+
+static bool list_orphans(struct source_set *set, const struct source_plan *plan)
+{
+    struct source_settings *names = calloc(plan->orphan_count + 1, sizeof *names);
+    for (size_t i = 0; names != NULL && i < plan->orphan_count; i++)
+        names[i].name = plan->orphans[i];
+    struct roster *orphans = names != NULL ? roster_new(names, plan->orphan_count) : NULL;
+    free(names);
+    if (orphans != NULL)
+        roster_add(&set->orphans, orphans);
+    return orphans != NULL;
+}
+
+/* Before the remote sources run: whatever owns an entry is in one of the lists all the time, and
+ * the catalogue has a new name before a scan uses it. `looks`: how often to look for late writes
+ * under an old name. */
+static bool list_remotes(struct source_set *set, struct source_plan *plan, unsigned looks)
+{
+    bool looked = source_plan_find_unread(plan, set->catalogue, set->remote == NULL) &&
+                  list_orphans(set, plan);
+    struct source_settings *old = calloc(plan->renamed_count + 1, sizeof *old);
+    for (size_t i = 0; old != NULL && i < plan->renamed_count; i++) {
+        old[i] = *plan->renamed[i].now;
+        old[i].name = plan->renamed[i].old;
+    }
+    struct roster *former = old != NULL ? roster_new(old, plan->renamed_count) : NULL;
+    struct roster *now = roster_new(plan->remotes, plan->remote_count);
+    bool done = former != NULL && now != NULL;
+    /* An old name that was only released owns its entries until the new one has taken them over. */
+    bool keeps = plan->renamed_count == 0 && looks > 0 && looks < RENAMED_LOOKS;
+    free(old);
+    if (done && !keeps) {
+        roster_add(&set->former, former);
+        former = NULL;
+    }
+    if (done) {
+        roster_add(&set->remotes, now);
+        rename_sources(set->catalogue, plan);
+    } else {
+        roster_release(now);
+    }
+    roster_release(former);
+    expect_renamed(set, !looked || !done || keeps || plan->renamed_count > 0, looks);
+    return done;
+}
+
+static bool start_remote(struct source_set *set, struct source_plan *plan, char *why,
                          size_t why_size)
 {
     struct str agent = STR_INIT;
@@ -549,42 +392,32 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
         .wanted_elsewhere = shared_node_others_want,
         .trace = set->trace,
     };
-    struct roster *roster = roster_new(plan->remotes, plan->remote_count);
     snprintf(why, why_size, "out of memory");
-    bool done = roster != NULL && sites != NULL && !agent.failed &&
+    bool done = sites != NULL && !agent.failed && list_remotes(set, plan, RENAMED_LOOKS) &&
                 remote_start(&options, &set->remote, why, why_size);
-    if (done)
-        roster_add(&set->remotes, roster);
-    else
-        roster_release(roster);
     str_done(&agent);
     free(sites);
     return done;
 }
 
-static bool change_remote(struct source_set *set, const struct source_plan *plan, char *why,
+static bool change_remote(struct source_set *set, struct source_plan *plan, char *why,
                           size_t why_size)
 {
     struct str agent = STR_INIT;
     struct remote_site *sites;
     struct remote_bounds bounds = bounds_of(plan->config, &agent, &sites);
-    struct roster *roster = roster_new(plan->remotes, plan->remote_count);
     snprintf(why, why_size, "out of memory");
     bool done =
-        roster != NULL && sites != NULL && !agent.failed &&
+        sites != NULL && !agent.failed && list_remotes(set, plan, RENAMED_LOOKS) &&
         remote_reconfigure(set->remote, &bounds, plan->remote_count, plan->remotes, why, why_size);
-    if (done)
-        roster_add(&set->remotes, roster);
-    else
-        roster_release(roster);
     remote_wake(set->remote); /* `check` of a site may be on now */
     str_done(&agent);
     free(sites);
     return done;
 }
 
-/* Logs sources that the configuration no longer has; their entries stay, as with sites. Sources
- * that API or command line removed are reported in their responses. */
+/* Logs sources that the configuration no longer has, not even under another name; their entries
+ * stay, as with sites. Sources that API or command line removed are reported in their responses. */
 static void report_unnamed(struct source_set *set, const struct source_plan *plan)
 {
     struct source_list *list = sources_hold(set->sources);
@@ -596,7 +429,8 @@ static void report_unnamed(struct source_set *set, const struct source_plan *pla
         const char *name = folder ? sources_settings(list, at)->name : remote->name;
         bool managed = folder ? sources_settings(list, at)->managed : remote->managed;
         bool serve = folder ? sources_settings(list, at)->serve : remote->serve;
-        if (managed && !name_taken(plan, name))
+        bool renamed = !folder && source_plan_find_configured(plan, remote->upstream) != NULL;
+        if (managed && !renamed && !source_plan_has(plan, name))
             log_event(
                 LOG_LEVEL_WARNING, "source-no-longer-configured",
                 "%s: was removed from the configuration: %s is no longer read%s; its entries stay; "
@@ -609,25 +443,18 @@ static void report_unnamed(struct source_set *set, const struct source_plan *pla
     sources_release(list);
 }
 
-static bool report_unread_source(void *context, const char *name, bool remote)
+static void look_again(struct source_set *set)
 {
-    if (!name_taken(context, name))
-        log_event(LOG_LEVEL_INFO, "source-not-read",
-                  "%s: was read before, and no source has this name now: %s is not watched; its "
-                  "entries stay; `sitemapd source remove %s` lets another source take them over",
-                  name, remote ? "its upstream" : "its folder", name);
-    return true;
-}
-
-/* At the start: logs sources of the catalogue that no longer exist, above all after a restore
- * without the configuration. */
-static void report_unread(struct source_plan *plan, struct catalogue *c)
-{
-    struct catalogue_view *view;
-    if (catalogue_view_begin(c, &view) != CATALOGUE_OK)
-        return;
-    catalogue_view_sources_scanned(view, report_unread_source, plan);
-    catalogue_view_end(view);
+    pthread_mutex_lock(&set->turn);
+    if (set->looks > 0 && clock_now_ms() >= set->look_at) {
+        struct source_plan *plan = source_plan_new(set->config, set->catalogue, set->sources);
+        if (plan == NULL)
+            expect_renamed(set, true, set->looks - 1);
+        else
+            list_remotes(set, plan, set->looks - 1);
+        source_plan_free(plan);
+    }
+    pthread_mutex_unlock(&set->turn);
 }
 
 static void record_followed(struct source_set *set, const struct registry *registry)
@@ -640,10 +467,13 @@ static void record_followed(struct source_set *set, const struct registry *regis
 static bool source_set_apply(struct source_set *set, const struct config *config)
 {
     char why[256];
-    struct source_plan *plan = source_plan_new(config, set->catalogue);
+    struct source_plan *plan = source_plan_new(config, set->catalogue, set->sources);
     bool done = plan != NULL;
     if (done) {
         report_unnamed(set, plan);
+        if (plan->misses_url != NULL && !set->misses_url)
+            log_event(LOG_LEVEL_WARNING, "source-url-missing", "%s", plan->misses_url);
+        set->misses_url = plan->misses_url != NULL;
         done = sources_reconfigure(set->sources, plan->count, plan->settings, why, sizeof why) &&
                change_remote(set, plan, why, sizeof why);
         if (!done)
@@ -662,10 +492,10 @@ static bool source_set_apply(struct source_set *set, const struct config *config
 
 static bool is_behind(struct source_set *set)
 {
-    const struct site_map *map = publisher_site_map(set->publisher);
-    const struct registry *now = site_map_registry(map);
+    const struct page_map *map = publisher_page_map(set->publisher);
+    const struct registry *now = page_map_registry(map);
     bool behind = now->registry_revision != set->followed || strcmp(now->epoch, set->epoch) != 0;
-    publisher_site_map_done(map);
+    publisher_page_map_done(map);
     return behind;
 }
 
@@ -699,6 +529,7 @@ static void set_run(void *context)
         set->waiters = NULL;
         pthread_mutex_unlock(&set->lock);
         follow(set);
+        look_again(set);
         answer(waiters);
     } while (thread_wait(&set->thread, LOOK_MS));
 }
@@ -739,8 +570,22 @@ static struct source_set *set_new(struct config *config, struct catalogue *c,
     pthread_mutex_init(&set->turn, NULL);
     pthread_mutex_init(&set->lock, NULL);
     roster_place_init(&set->remotes);
+    roster_place_init(&set->former);
+    roster_place_init(&set->orphans);
     set->store = make_store(set, config);
     return set;
+}
+
+/* How many inotify watches this user may have; 0: unknown. */
+static uint64_t read_max_watches(void)
+{
+    FILE *file = fopen("/proc/sys/fs/inotify/max_user_watches", "re");
+    char text[32] = "";
+    if (file == NULL)
+        return 0;
+    char *got = fgets(text, sizeof text, file);
+    fclose(file);
+    return got != NULL ? strtoull(text, NULL, 10) : 0;
 }
 
 bool source_set_start(struct config *config, struct catalogue *c, struct publisher *publisher,
@@ -754,7 +599,7 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         return false;
     }
     set->trace = trace;
-    struct source_plan *plan = source_plan_new(config, c);
+    struct source_plan *plan = source_plan_new(config, c, NULL);
     /* Start the files first: the first scan begins at once and reports changed files to them. */
     if (plan == NULL || set->store == NULL || !start_files(set))
         goto failed;
@@ -763,13 +608,13 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         .catalogue = c,
         .count = plan->count,
         .settings = plan->settings,
+        .max_watches = read_max_watches(),
         .event = log_remote_event,
         .event_context = set,
         .scanned = scanned,
         .scanned_context = set,
     };
     record_followed(set, plan->registry);
-    report_unread(plan, c);
     if (!sources_start(&options, &set->sources, why, sizeof why) ||
         !start_remote(set, plan, why, sizeof why)) {
         log_failure("sources", "%s", why);
@@ -794,11 +639,11 @@ failed:
 bool source_set_check(const struct source_set *set, const struct config *config)
 {
     char why[256];
-    struct source_plan *plan = source_plan_new(config, set->catalogue);
+    struct source_plan *plan = source_plan_new(config, set->catalogue, set->sources);
     bool good = plan != NULL;
     for (size_t i = 0; plan != NULL && i < plan->count; i++) {
         const struct source_settings *settings = &plan->settings[i];
-        if (!source_settings_check(settings, why, sizeof why)) {
+        if (settings->managed && !source_settings_check(settings, why, sizeof why)) {
             log_failure("sources", "source \"%s\": %s", settings->name, why);
             good = false;
         }
@@ -841,6 +686,11 @@ struct roster_place *source_set_roster(struct source_set *set)
     return set == NULL ? NULL : &set->remotes;
 }
 
+struct roster_place *source_set_orphans(struct source_set *set)
+{
+    return set == NULL ? NULL : &set->orphans;
+}
+
 static void report_folder(const struct source_list *list, size_t at, notify_each *each,
                           void *context)
 {
@@ -860,11 +710,16 @@ static void report_folder(const struct source_list *list, size_t at, notify_each
                   });
 }
 
-static void add_remote_reasons(struct remote *remote, const struct source_settings *settings,
-                               notify_each *each, void *context, uint64_t *bad)
+static void add_remote_reasons(struct remote *remote, const struct registry *registry,
+                               const struct source_settings *settings, notify_each *each,
+                               void *context, uint64_t *bad)
 {
     bool placed = settings->index != NULL && strstr(settings->index, "://") != NULL;
-    const char *text = placed ? settings->index : settings->upstream;
+    const struct registry_site *owner =
+        settings->site_id != 0 ? registry_site_by_id(registry, settings->site_id) : NULL;
+    const char *text = owner != NULL ? owner->origin
+                       : placed      ? settings->index
+                                     : settings->upstream;
     char origin[LOC_MAX_CHARS + 1] = "";
     struct remote_status status;
     struct url url;
@@ -891,11 +746,14 @@ void source_set_look(void *source_set, notify_each *each, void *each_context)
     struct roster *roster = roster_hold(&set->remotes);
     struct remote_counts counts;
     uint64_t bad = 0, all;
+    const struct page_map *map = publisher_page_map(set->publisher);
+    const struct registry *registry = page_map_registry(map);
 
     for (size_t at = 0; at < sources_count(list); at++)
         report_folder(list, at, each, each_context);
     for (size_t at = 0; set->remote != NULL && at < roster_count(roster); at++)
-        add_remote_reasons(set->remote, roster_at(roster, at), each, each_context, &bad);
+        add_remote_reasons(set->remote, registry, roster_at(roster, at), each, each_context, &bad);
+    publisher_page_map_done(map);
     roster_release(roster);
     sources_release(list);
     if (set->remote == NULL)
@@ -914,7 +772,7 @@ bool source_set_may_read(void *context, const char *origin, bool all_sites, cons
 {
     struct source_set *set = context;
     pthread_mutex_lock(&set->lock);
-    bool may = source_set_root(set->live, origin, all_sites, directory) != NULL;
+    bool may = config_source_root(set->live, origin, all_sites, directory) != NULL;
     pthread_mutex_unlock(&set->lock);
     return may;
 }
@@ -945,6 +803,8 @@ void source_set_free(struct source_set *set)
     remote_stop(set->remote);
     child_store_free(set->store);
     roster_place_done(&set->remotes);
+    roster_place_done(&set->former);
+    roster_place_done(&set->orphans);
     config_unref(set->config);
     config_unref(set->live);
     pthread_mutex_destroy(&set->lock);

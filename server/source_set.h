@@ -43,6 +43,8 @@ bool source_set_may_read(void *set, const char *origin, bool all_sites, const ch
 struct sources *source_set_sources(const struct source_set *set);
 struct remote *source_set_remote(const struct source_set *set);
 struct roster_place *source_set_roster(struct source_set *set);
+/* Sources that are no more and own entries; only their names are set. */
+struct roster_place *source_set_orphans(struct source_set *set);
 struct served_files *source_set_files(const struct source_set *set);
 /* For remote sources: whether any of them serves its sitemaps; the copies of these; and a request
  * to fetch a missing copy (remote_fetch_copy). Any thread; never waits. */

@@ -45,7 +45,7 @@ def run(tmp_path):
     for name in ("apt-get", "cmake", "ninja", "mmdebstrap", "dockerd", "unshare", "npm", "sudo"):
         (tools / name).write_text(f"#!/bin/sh\necho {name} was called, and fails\nexit 9\n")
     (tools / "dpkg-query").write_text("#!/bin/sh\necho installed all\n")
-    for name in ("nginx", "haproxy", "caddy", "rclone", "strace", "systemd-analyze", "curl", "openssl", "promtool"):
+    for name in ("nginx", "apache2", "haproxy", "caddy", "rclone", "strace", "systemd-analyze", "curl", "openssl", "promtool"):
         (tools / name).write_text("#!/bin/sh\nexit 9\n")
     for tool in tools.iterdir():
         tool.chmod(0o755)

@@ -105,3 +105,16 @@ def test_the_symptoms_come_first():
     assert len(rows) > 25 and all(len(row.strip("| ").split(" | ")) in (2, 3) for row in rows)
     assert all(row.split(" | ")[-1].strip(" |") for row in rows), "each says what to do"
     assert first.count('<a id="') == text.count('<a id="')
+
+
+def test_configurations_are_valid(tmp_path):
+    """A reader pastes them as they are. Only files that they name may be missing."""
+    path, count = tmp_path / "sitemapd.conf", 0
+    for name in sorted(os.listdir(os.path.join(ROOT, "docs"))):
+        for block in re.findall(r"^```ini\n(.*?)^```", read(ROOT, "docs", name), re.M | re.S) if name.endswith(".md") else ():
+            path.write_text(block)
+            run = subprocess.run([os.path.join(BUILD, "sitemapd"), "check-config", path], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            mistakes = [line for line in run.stderr.splitlines() if "cannot be read: No such file" not in line]
+            assert not mistakes, (name, block, mistakes)
+            count += 1
+    assert count > 10

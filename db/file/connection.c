@@ -45,7 +45,7 @@ static const char *advice_for(int rc)
         return "this user needs write permission for it, the files beside it (-wal, -shm) and its "
                "folder";
     case SQLITE_NOTADB:
-        return "name another path, or move this file away";
+        return "if it was the catalogue, keep a copy and restore a backup; else name another path";
     case SQLITE_CORRUPT:
         return "keep a copy of it, and restore a backup";
     case SQLITE_FULL:
@@ -95,7 +95,7 @@ void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_siz
         return;
     }
 
-    /* The engine reports the error of a file beside it that it looked for afterwards. */
+    /* SQLite reports the error of a file beside it that it looked for afterwards. */
     if (((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY) &&
         filesystem_is_read_only(path)) {
         snprintf(
@@ -126,7 +126,7 @@ sqlite3_stmt *connection_prepare(sqlite3 *db, const char *sql)
 
 /* ---- the index of the log */
 
-#define BLOCK_BYTES 32768 /* the engine maps the index in blocks of this size */
+#define BLOCK_BYTES 32768 /* SQLite maps the index in blocks of this size */
 
 void log_index_find(struct log_index *index, sqlite3 *db)
 {

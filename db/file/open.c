@@ -60,7 +60,7 @@ bool connection_hand_over(const char *path, int fd)
     return given;
 }
 
-/* Checks the path before the engine opens it. */
+/* Checks the path before SQLite opens it. */
 static enum catalogue_status inspect_path(const char *path, enum connection_mode mode, char *why,
                                           size_t why_size)
 {

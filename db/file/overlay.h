@@ -3,7 +3,7 @@
  * writes never reach the file and no other connection sees them. Internal to db/.
  *
  * How it works: a VFS of its own (https://www.sqlite.org/vfs.html) opens the file read-only, copies
- * its write-ahead log to a temporary file, and takes no lock. The engine keeps the log's index in
+ * its write-ahead log to a temporary file, and takes no lock. SQLite keeps the log's index in
  * its own memory (https://www.sqlite.org/wal.html#use_of_wal_without_shared_memory) and appends its
  * writes to the copy.
  *

@@ -295,7 +295,7 @@ static enum catalogue_status check_version(sqlite3 *db, const char *path, bool s
               "Alone or shared again: `sitemapd backup` it, and `sitemapd restore --replace` that "
               "copy"
             : "is not shared; on the first node, `sitemapd share init` shares it; on another node, "
-              "delete it, and the node copies the shared one");
+              "move it away, and the node copies the shared one");
     return CATALOGUE_UNAVAILABLE;
 }
 

@@ -45,7 +45,7 @@ int schema_make(struct sqlite3 *db, int version);
  * program makes for a file of that version, and calls `differs` for each difference, foreign ones
  * first. `how` is a static phrase. `foreign`: the object could run SQL of its own or hide another
  * one (any difference but a table or index that is missing or has another text). Runs no code of
- * the file. Returns the engine's result code. */
+ * the file. Returns SQLite's result code. */
 typedef void schema_differs(void *context, const char *type, const char *name, const char *how,
                             bool foreign);
 int schema_compare(struct sqlite3 *db, schema_differs *differs, void *context);

@@ -56,7 +56,7 @@ CREATE TABLE sitemap_index(
   path TEXT NOT NULL,                  -- '/sitemap_index.xml'
   page_pattern TEXT NOT NULL,          -- '{stem}-{n}{suffix}'
   removed INTEGER NOT NULL DEFAULT 0,
-  purged INTEGER NOT NULL DEFAULT 0,   -- removed, and none of its rows is left
+  purged INTEGER NOT NULL DEFAULT 0,   -- removed, and none of its rows is left but those of pages; 2: nor those
   frozen INTEGER NOT NULL DEFAULT 0,   -- enum freeze
   touched INTEGER NOT NULL DEFAULT 0,  -- revision of the last change of a digest alone, which no page shows, 0: none
   touched_stamp INTEGER NOT NULL DEFAULT 0,  -- stamp of touched, as page.stamp
@@ -74,6 +74,7 @@ CREATE UNIQUE INDEX sitemap_index_path ON sitemap_index(site, path) WHERE remove
 CREATE INDEX sitemap_index_expires ON sitemap_index(id) WHERE expires_s > 0;
 -- Removed lists may be many: these let a query read only the ones that it needs.
 CREATE INDEX sitemap_index_to_purge ON sitemap_index(removed_at) WHERE removed = 1 AND purged = 0;
+CREATE INDEX sitemap_index_purged ON sitemap_index(site, purged, removed_at) WHERE removed = 1;
 CREATE INDEX sitemap_index_removed_by ON sitemap_index(removed_by, id) WHERE removed_by <> 0;
 
 -- The most entries that an index had on a day: the shrink guard compares with them.
@@ -210,8 +211,10 @@ CREATE TABLE source_made(
   settle_ms INTEGER NOT NULL,
   poll_ms INTEGER NOT NULL,
   drop_after_ms INTEGER NOT NULL,
+  by_site INTEGER NOT NULL DEFAULT 0,  -- a token of one site made it, or changed it last
   removed INTEGER NOT NULL DEFAULT 0   -- the name still owns files of this site
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX source_made_removed ON source_made(site) WHERE removed = 1;
 
 -- State of the last scan. Every change of a file updates the counts.
 CREATE TABLE source_state(
@@ -296,6 +299,7 @@ CREATE TABLE fetch(
 CREATE UNIQUE INDEX fetch_loc ON fetch(source, loc, site) WHERE list = 0;
 CREATE UNIQUE INDEX fetch_list ON fetch(source) WHERE list = 1;
 CREATE INDEX fetch_state ON fetch(state) WHERE state > 1;
+CREATE INDEX fetch_site ON fetch(site) WHERE list = 0;
 CREATE INDEX fetch_dropped ON fetch(source) WHERE marks >= 16;
 CREATE INDEX fetch_remarked ON fetch(source) WHERE list = 0 AND listed = 1 AND remarks IS NOT NULL;
 
@@ -421,7 +425,7 @@ CREATE TABLE local_crawler_page(
   ok INTEGER NOT NULL,
   not_modified INTEGER NOT NULL,
   other INTEGER NOT NULL,
-  told INTEGER NOT NULL DEFAULT 0,     -- the row was sent to the other nodes
+  sent INTEGER NOT NULL DEFAULT 0,     -- the row was sent to the other nodes
   PRIMARY KEY (node, crawler, index_id, page)
 ) STRICT, WITHOUT ROWID;
 
@@ -438,7 +442,7 @@ CREATE TABLE local_crawler_day(
   last_fetch_at INTEGER NOT NULL,
   lag_max INTEGER NOT NULL,            -- seconds
   lags BLOB NOT NULL,                  -- a histogram with 32-bit cells, little-endian (db/crawler.h)
-  told INTEGER NOT NULL DEFAULT 0,
+  sent INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (node, crawler, site, day)
 ) STRICT, WITHOUT ROWID;
 
@@ -486,8 +490,8 @@ CREATE TABLE local_crawler_log(
   at INTEGER NOT NULL
 ) STRICT;
 
--- Counts that the nodes of a shared catalogue report to each other, valid in crawler_told.epoch.
-CREATE TABLE crawler_told(
+-- Counts that the nodes of a shared catalogue report to each other, valid in crawler_shared.epoch.
+CREATE TABLE crawler_shared(
   one INTEGER PRIMARY KEY CHECK (one = 1),
   epoch TEXT NOT NULL,
   times INTEGER NOT NULL,              -- number of reports

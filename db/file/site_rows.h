@@ -36,7 +36,7 @@ enum site_part { SITE_ROWS_HIDDEN, SITE_ROWS_ALL };
 
 /* Copies rows of the site, from where the last call stopped: the site, its lists, their rows, its
  * tokens and sources. Call it in a transaction of `to`, and in one of `from` unless nobody changes
- * that file. Returns the engine's result code; SQLITE_ABORT if `each` or `map` stopped it. After
+ * that file. Returns SQLite's result code; SQLITE_ABORT if `each` or `map` stopped it. After
  * `each` did, call it again in another transaction of `to`. */
 int site_rows_copy(struct site_rows *rows, enum site_part upto);
 /* Frees the statement of an unfinished table. */

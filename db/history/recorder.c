@@ -72,7 +72,7 @@ static int64_t number_of(struct recorder *r, read_value *read, enum column colum
     return value != NULL ? sqlite3_value_int64(value) : 0;
 }
 
-/* As a blob: the engine would copy a text to end it with a NUL. */
+/* As a blob: SQLite would copy a text to end it with a NUL. */
 static const char *text_of(struct recorder *r, read_value *read, enum column column, size_t *len)
 {
     sqlite3_value *value = value_of(r, read, column);
@@ -166,6 +166,31 @@ static struct history_image reported_image(struct recorder *r, const struct put_
         .digest = keep_reported(r, row->has_digest, row->digest),
         .extensions = keep_reported(r, row->extensions != NULL, row->extensions),
     };
+}
+
+static void copy_text(const struct history_part *part, struct history_text from, bool *has,
+                      char *out, size_t size)
+{
+    const char *text = history_text_of(part, from);
+    size_t len = text != NULL ? strnlen(text, size - 1) : 0;
+    *has = text != NULL;
+    memcpy(out, text != NULL ? text : "", len);
+    out[len] = '\0';
+}
+
+struct put_row recorder_row_of(const struct history_part *part, const struct history_image *image)
+{
+    struct put_row row = {.found = true,
+                          .address = image->address,
+                          .source = image->source,
+                          .serial = image->serial,
+                          .registered_at = image->registered_at,
+                          .changed_at = image->changed_at};
+    copy_text(part, image->lastmod, &row.has_lastmod, row.lastmod, sizeof row.lastmod);
+    copy_text(part, image->digest, &row.has_digest, row.digest, sizeof row.digest);
+    row.extensions = history_text_of(part, image->extensions);
+    row.extensions_len = image->extensions.len;
+    return row;
 }
 
 static bool is_recorded(const struct recorder *r, int operation, int64_t from, int64_t to)

@@ -3,9 +3,9 @@
  * transaction; and drops history that is too old or too large (recorder_trim). Internal to db/; the
  * writer's thread.
  *
- * The engine notifies the recorder of each row of `sitemap` that is inserted, updated or deleted on
+ * SQLite notifies the recorder of each row of `sitemap` that is inserted, updated or deleted on
  * the writer's connection, so that no write is missed. Code that has the row in memory may pass it
- * beforehand (recorder_report): reading it from the engine costs more than all other work here. A
+ * beforehand (recorder_report): reading it from SQLite costs more than all other work here. A
  * part keeps the first and the last state of each entry (site and loc). An entry that a change has
  * parked under another address (set.c) counts as unmoved.
  *
@@ -33,7 +33,7 @@ struct recorder_row {
     const struct put_row *after;
 };
 
-/* Whether this engine reports rows before they change. */
+/* Whether this SQLite reports rows before they change. */
 bool recorder_is_supported(void);
 
 /* Listens on the connection of the writer. NULL: out of memory. */
@@ -49,15 +49,15 @@ void recorder_on_row(void *context, sqlite3 *db, int operation, char const *data
  * the first CHANGE_PREVIEW_ROWS entries that it touches. */
 void recorder_begin(struct recorder *r, const struct change *change);
 /* Announces that the next statement inserts `row->after`, or updates `before` to it, so that the
- * recorder need not read the row from the engine. Call recorder_reported after that statement,
- * whatever its outcome. Any other row that is written meanwhile is read from the engine. Both
+ * recorder need not read the row from SQLite. Call recorder_reported after that statement,
+ * whatever its outcome. Any other row that is written meanwhile is read from SQLite. Both
  * accept NULL for `r`. */
 void recorder_report(struct recorder *r, const struct recorder_row *row);
 void recorder_reported(struct recorder *r);
 /* True if recorder_relieve must write a part before the next statement, or if the change has failed
  * already (recorder_status). */
 bool recorder_is_full(const struct recorder *r);
-/* The recorder's error in the current change, which the engine does not report. Accepts NULL. */
+/* The recorder's error in the current change, which SQLite does not report. Accepts NULL. */
 enum catalogue_status recorder_status(const struct recorder *r);
 enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx);
 /* Counts entries that returned to the index without being written. Accepts NULL. */
@@ -74,9 +74,12 @@ enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, i
  * revision that tx_end_change gives it next. */
 enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const struct change *change,
                                    struct change_result *result);
+/* The entry as the image of a row of the part; its extensions are borrowed from the part. */
+struct history_part;
+struct history_image;
+struct put_row recorder_row_of(const struct history_part *part, const struct history_image *image);
 /* The old states of the entries of a dry run; NULL: none, or no recorder. Borrowed until the next
  * change. */
-struct history_part;
 enum catalogue_status recorder_first_rows(const struct recorder *r,
                                           const struct history_part **out);
 /* Forgets the current change. */

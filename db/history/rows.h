@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The rows of a change: each entry that it touched, before and after. A part is about a thousand of
  * them, in the order in which they were written, packed into one blob beside a Bloom filter of
- * their locs. Internal to db/; does not use the engine. One thread for one part.
+ * their locs. Internal to db/; does not use SQLite. One thread for one part.
  *
  * The packed form: a byte (0 plain, 1 deflated), if deflated the plain length in four bytes, then
  * the rows. A row has a byte of flags; numbers have a variable length; a loc is the length of the

@@ -62,7 +62,9 @@ const char *check_remark_word(enum check_remark remark)
 #define CHECKS "SELECT " CHECK_COLUMNS " FROM fetch AS k"
 #define BY_LOC                                                                                     \
     " WHERE k.list = 0 AND k.site = ?1 AND k.source IN (SELECT 0 UNION ALL SELECT source"          \
-    " FROM fetch WHERE list = 1) AND " CHECK_AT("k", "?2")
+    " FROM fetch WHERE list = 1) AND " CHECK_AT(                                                   \
+        "k", "?2") " ORDER BY k.source = (SELECT source FROM sitemap WHERE site = ?1 AND loc = "   \
+                   "?2) DESC LIMIT 1"
 #define NAMED "(SELECT id FROM source WHERE name = ?1)"
 
 /* A state of a later version is read as CHECK_NEW. */
@@ -226,14 +228,20 @@ static sqlite3_stmt *filtered(struct catalogue_view *v, const struct check_filte
         return view_statement(v, CHECKS " INDEXED BY fetch_dropped WHERE k.source = " NAMED
                                         " AND k.marks >= 16 AND k.marks & 16 AND k.id > ?2"
                                         " ORDER BY k.id LIMIT ?3");
+    if (f->site_id != 0) /* no rows of other sites are read; -2: CHECK_ANY_BAD */
+        return view_statement(v, CHECKS " INDEXED BY fetch_site WHERE k.site = ?4"
+                                        " AND (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
+                                        " AND k.id > ?2 AND k.list = 0 AND iif(?5 = -2,"
+                                        " k.state > 1, ?5 < 0 OR k.state = ?5)"
+                                        " ORDER BY k.id LIMIT ?3");
     if (f->state > CHECK_GOOD ||
         f->state == CHECK_ANY_BAD) /* nearly all rows are good or new, and not in the index */
         return view_statement(v, CHECKS " INDEXED BY fetch_state WHERE k.state > 1 AND"
                                         " (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
-                                        " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
+                                        " AND k.id > ?2 AND k.list = 0"
                                         " AND (?5 < 0 OR k.state = ?5) ORDER BY k.id LIMIT ?3");
     return view_statement(v, CHECKS " WHERE (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
-                                    " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
+                                    " AND k.id > ?2 AND k.list = 0"
                                     " AND (?5 < 0 OR k.state = ?5) ORDER BY k.id LIMIT ?3");
 }
 
@@ -324,6 +332,15 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
     return view_status(v, rc);
 }
 
+/* Whether a file of its owner lists the entry `e`: then the owner is a source, which polls it or
+ * not. The owner's name alone does not say so: a token, even of another site, may have the name of
+ * a source. */
+#define IS_OF_A_FILE                                                                               \
+    "EXISTS (" FILE_ROWS_OF(                                                                       \
+        "1", "e.source", "e.site",                                                                 \
+        "e.loc") " UNION ALL SELECT 1 FROM fetch AS l WHERE l.list = 0 AND l.listed = 1 AND "      \
+                 "l.source = e.source AND l.site = e.site AND " CHECK_AT("l", "e.loc") ")"
+
 /* Columns: position, site, loc, whether it is to be watched; ordered by position. */
 static enum catalogue_status report_unwatched(struct catalogue_view *v, sqlite3_stmt *row, int rc,
                                               char *last, unwatched_each *each, void *context)
@@ -371,8 +388,7 @@ enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v,
         " WHERE k.list = 0 AND k.source = 0 AND k.site = e.site AND " CHECK_AT(
             "k",
             "e.loc") ")"
-                     " AND e.source >= 0 AND e.source NOT IN (SELECT source FROM source_state)"
-                     " AND " ENTRY_ROW_LIVE
+                     " AND e.source >= 0 AND NOT " IS_OF_A_FILE " AND " ENTRY_ROW_LIVE
                      " FROM sitemap AS e WHERE e.site = ?1 AND e.loc > ?2 ORDER BY e.loc LIMIT ?3");
 
     return report_unwatched(
@@ -392,8 +408,7 @@ catalogue_view_checks_named(struct catalogue_view *v, int64_t after, size_t look
                "k") ")"
                     " OR (k.source = 0 AND EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site = k.site"
                     " AND e.loc = " CHECK_LOC(
-                        "k") " AND " ENTRY_ROW_LIVE
-                             " AND e.source NOT IN (SELECT source FROM source_state)))"
+                        "k") " AND " ENTRY_ROW_LIVE " AND NOT " IS_OF_A_FILE "))"
                              " FROM fetch AS k WHERE k.id > ?1 ORDER BY k.id LIMIT ?2");
     int rc = view_bind(row, "ii", after, (int64_t)looked);
     bool ended = false;

@@ -137,7 +137,7 @@ enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, in
                                                     int64_t *since)
 {
     *times = *since = 0;
-    sqlite3_stmt *row = view_statement(v, "SELECT t.times, t.since FROM crawler_told AS t"
+    sqlite3_stmt *row = view_statement(v, "SELECT t.times, t.since FROM crawler_shared AS t"
                                           " JOIN catalogue AS k ON k.epoch = t.epoch"
                                           " WHERE k.one = 1");
     int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
@@ -152,8 +152,8 @@ enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, in
 enum catalogue_status catalogue_view_crawlers_unreported(struct catalogue_view *v, bool *any)
 {
     sqlite3_stmt *row =
-        view_statement(v, "SELECT EXISTS (SELECT 1 FROM local_crawler_page WHERE told = 0)"
-                          " OR EXISTS (SELECT 1 FROM local_crawler_day WHERE told = 0)");
+        view_statement(v, "SELECT EXISTS (SELECT 1 FROM local_crawler_page WHERE sent = 0)"
+                          " OR EXISTS (SELECT 1 FROM local_crawler_day WHERE sent = 0)");
     int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
     *any = rc == SQLITE_ROW && sqlite3_column_int(row, 0) != 0;
     sqlite3_reset(row);

@@ -34,13 +34,24 @@ static enum catalogue_status emit_rows(struct listing *l, sqlite3_stmt *row, int
     return view_status(l->v, rc);
 }
 
-/* The id of the next index or site with id >= `from`; 0: none. */
-static enum catalogue_status next_id(struct listing *l, const char *sql, int64_t from, int64_t *out)
+enum catalogue_status entry_list_next(struct catalogue_view *v, const struct entry_list *list,
+                                      int64_t from, int64_t *out)
 {
-    sqlite3_stmt *row = view_statement(l->v, sql);
+    sqlite3_stmt *row = view_statement(
+        v, list->prefix != NULL
+               ? "SELECT s.id FROM site AS s WHERE s.id >= ?1 AND s.removed = 0"
+                 " AND (?2 = 0 OR s.id = ?2)"
+                 " AND (?3 = 0 OR s.id = (SELECT site FROM sitemap_index WHERE id = ?3))"
+                 " ORDER BY s.id LIMIT 1"
+               : "SELECT i.id FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
+                 " WHERE i.id >= ?1 AND i.removed = 0 AND s.removed = 0"
+                 " AND (?2 = 0 OR i.site = ?2) AND iif(?3 = 0, i.kind = 0, i.id = ?3)"
+                 " ORDER BY i.id LIMIT 1");
+    int64_t first = list->prefix != NULL ? list->site_id : list->index_id;
 
-    return view_number(l->v, row, view_bind(row, "iii", from, l->list->site_id, l->list->index_id),
-                       out);
+    return view_number(
+        v, row, view_bind(row, "iii", first > from ? first : from, list->site_id, list->index_id),
+        out);
 }
 
 /* ---- by position ----------------------------------------------------------------------- */
@@ -59,18 +70,12 @@ static enum catalogue_status list_index(struct listing *l, int64_t index_id, int
 
 static enum catalogue_status list_by_position(struct listing *l, const struct cursor *after)
 {
-    static const char sql[] = "SELECT i.id FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
-                              " WHERE i.id >= ?1 AND i.removed = 0 AND s.removed = 0"
-                              " AND (?2 = 0 OR i.site = ?2) AND iif(?3 = 0, i.kind = 0, i.id = ?3)"
-                              " ORDER BY i.id LIMIT 1";
     int64_t from = after != NULL ? after->owner : 1;
 
     while (!l->ended) {
         int64_t index_id, first;
         enum catalogue_status status;
-        if (l->list->index_id > from)
-            from = l->list->index_id;
-        status = next_id(l, sql, from, &index_id);
+        status = entry_list_next(l->v, l->list, from, &index_id);
         if (status != CATALOGUE_OK || index_id == 0)
             return status;
         first = id_address(index_id, 0);
@@ -109,7 +114,7 @@ static enum catalogue_status list_site(struct listing *l, int64_t site_id, const
     const char *begin = l->list->prefix;
 
     entry_prefix_end(begin, end);
-    /* The engine uses only one lower bound for its range: the greater one (the plus in the SQL
+    /* SQLite uses only one lower bound for its range: the greater one (the plus in the SQL
      * keeps it from using the other). */
     if (strcmp(after_loc, begin) > 0)
         begin = after_loc;
@@ -120,10 +125,6 @@ static enum catalogue_status list_site(struct listing *l, int64_t site_id, const
 
 static enum catalogue_status list_by_loc(struct listing *l, const struct cursor *after)
 {
-    static const char sql[] =
-        "SELECT s.id FROM site AS s WHERE s.id >= ?1 AND s.removed = 0 AND (?2 = 0 OR s.id = ?2)"
-        " AND (?3 = 0 OR s.id = (SELECT site FROM sitemap_index WHERE id = ?3))"
-        " ORDER BY s.id LIMIT 1";
     int64_t from = after != NULL ? after->owner : 1;
 
     /* No loc has a prefix that is longer than the longest loc. */
@@ -138,9 +139,7 @@ static enum catalogue_status list_by_loc(struct listing *l, const struct cursor 
     while (!l->ended) {
         int64_t site_id;
         enum catalogue_status status;
-        if (l->list->site_id > from)
-            from = l->list->site_id;
-        status = next_id(l, sql, from, &site_id);
+        status = entry_list_next(l->v, l->list, from, &site_id);
         if (status != CATALOGUE_OK || site_id == 0)
             return status;
         status = list_site(l, site_id, after != NULL && site_id == after->owner ? after->loc : "");

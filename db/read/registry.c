@@ -540,7 +540,7 @@ static enum rule_code place_named(const struct registry *r, const struct url *lo
         return RULE_INDEX_UNKNOWN;
     out->site = site;
     enum rule_code code = place_in(r, loc, site, index, &out->cross);
-    if (code == RULE_OK)
+    if (code == RULE_OK || code == RULE_OF_URLSET)
         out->index = index;
     return code;
 }
@@ -559,11 +559,11 @@ enum rule_code registry_place(const struct registry *r, const struct url *loc,
         return refuse_stranger(r, loc, out);
     out->site = site;
     enum rule_code code = check_page(r, site, loc);
-    if (code != RULE_OK)
+    if (code != RULE_OK && code != RULE_OF_URLSET)
         return code;
     out->index =
         deepest_index(r, (uint32_t)(site - r->sites), loc->text + loc->origin_len, loc->path_len);
-    return out->index != NULL ? RULE_OK : RULE_OUTSIDE_DIRECTORY;
+    return code == RULE_OK && out->index == NULL ? RULE_OUTSIDE_DIRECTORY : code;
 }
 
 const char *registry_place_why(const struct registry *r, enum rule_code code, const struct url *loc,

@@ -342,7 +342,7 @@ static const char sql_tokens[] =
     " FROM token ORDER BY name";
 
 static const char sql_sources[] = "SELECT name, site" SOURCE_SETTINGS(
-    SOURCE_COLUMN) " FROM source_made WHERE removed = 0 ORDER BY name";
+    SOURCE_COLUMN) ", by_site FROM source_made WHERE removed = 0 ORDER BY name";
 
 /* Loads one row. CATALOGUE_CORRUPT: the row is invalid. */
 typedef enum catalogue_status load_row(struct registry_store *store, sqlite3_stmt *row);
@@ -557,6 +557,7 @@ static enum catalogue_status load_source(struct registry_store *store, sqlite3_s
 #define X(bit, kind, c, ...) taken &= LOAD(&source->c)(store, row, ++at, &source->c);
     SOURCE_SETTINGS(X)
 #undef X
+    source->by_site = sqlite3_column_int(row, ++at) != 0;
     bool folder = source->directory != NULL && source->url != NULL;
     if (!taken || source->name == NULL || folder == (source->upstream != NULL))
         return CATALOGUE_CORRUPT;

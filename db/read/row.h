@@ -12,7 +12,7 @@
 #include "db/read/view_pool.h"
 #include "server/rules/limits.h"
 
-/* Addresses are signed 64 bit numbers of the engine, so an index id has 31 bits. */
+/* Addresses are signed 64 bit numbers of SQLite, so an index id has 31 bits. */
 #define ID_MAX_INDEX INT32_MAX
 
 /* The address (rowid) of a position of an index. */
@@ -171,6 +171,10 @@ void entry_prefix_end(const char *prefix, char out[LOC_MAX_CHARS + 1]);
 /* Finds the list's source by name; `*out` is 0 if it is unknown, so that no entry has it. */
 enum catalogue_status entry_find_source(struct catalogue_view *v, const struct entry_list *list,
                                         int64_t *out);
+/* The first index of the list with id >= `from`, or, with a prefix, the first site; `*out` is 0
+ * behind the last one. */
+enum catalogue_status entry_list_next(struct catalogue_view *v, const struct entry_list *list,
+                                      int64_t from, int64_t *out);
 /* The value of column `site` in rows of the list (list_scope); 0: any. */
 enum catalogue_status entry_find_scope(struct catalogue_view *v, const struct entry_list *list,
                                        int64_t *out);

@@ -5,18 +5,17 @@
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
 
+#define FILE_HAS_ENTRY                                                                             \
+    "EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site = f.site AND e.loc = f.loc"                   \
+    " AND e.source = f.source AND " ENTRY_ROW_LIVE ")"
 #define FILE_COLUMNS                                                                               \
     "f.path, f.loc, f.state, f.refused, f.device, f.inode, f.size, f.mtime_ns, f.hash, f.lastmod," \
     " f.urls, f.bytes, f.newest_lastmod, f.one_lastmod, f.future, f.problem, f.detail, f.line,"    \
-    " f.\"column\", f.problem_since, f.remarks, " FILE_CLAIM_TEXT                                  \
-    ", EXISTS (SELECT 1 FROM sitemap AS e "                                                        \
-    "WHERE e.site "                                                                                \
-    "= f.site"                                                                                     \
-    " AND e.loc = f.loc AND e.source = f.source AND " ENTRY_ROW_LIVE ")"
+    " f.\"column\", f.problem_since, f.remarks, " FILE_CLAIM_TEXT ", " FILE_HAS_ENTRY
 #define NAMED "(SELECT id FROM source WHERE name = ?1)"
 #define FILE_OF_SOURCE_BY(index)                                                                   \
     "SELECT " FILE_COLUMNS " FROM source_file_row AS f" index " WHERE f.source = " NAMED
-/* The SQL index must be named, or the engine reads all rows of the source by their key. */
+/* The SQL index must be named, or SQLite reads all rows of the source by their key. */
 #define BY_REMARKED       " INDEXED BY source_file_remarked"
 #define BY_REFUSED        " INDEXED BY source_file_refused"
 #define CHECK_BY_REMARKED " INDEXED BY fetch_remarked"
@@ -110,10 +109,10 @@ enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
 {
     sqlite3_stmt *row = view_statement(
         v,
-        "SELECT name, EXISTS (SELECT 1 FROM fetch WHERE list = 1 AND source = s.id) AS listed,"
+        "SELECT name, (SELECT loc FROM fetch WHERE list = 1 AND source = s.id) AS listed,"
         /* Of a remote source that was removed only rows of files are left, which have URLs. */
         " coalesce((SELECT path FROM source_file_row WHERE source = s.id LIMIT 1) GLOB '*://*', 0)"
-        " FROM source AS s WHERE (listed OR id IN (SELECT source FROM source_state))"
+        " FROM source AS s WHERE (listed IS NOT NULL OR id IN (SELECT source FROM source_state))"
         " AND name NOT IN (SELECT name FROM source_made WHERE removed <> 0) ORDER BY name");
     bool ended = false;
 
@@ -122,9 +121,26 @@ enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
         const char *name = row_text(row, 0);
         rc = name != NULL ? SQLITE_OK : SQLITE_NOMEM;
         if (rc == SQLITE_OK)
-            ended = !each(context, name,
-                          sqlite3_column_int(row, 1) != 0 || sqlite3_column_int(row, 2) != 0);
+            ended =
+                !each(context, name,
+                      sqlite3_column_type(row, 1) != SQLITE_NULL || sqlite3_column_int(row, 2) != 0,
+                      row_text(row, 1));
     }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_source_owns(struct catalogue_view *v, const char *source,
+                                                 bool *owns)
+{
+    sqlite3_stmt *row = view_statement(v, "SELECT EXISTS (SELECT 1 FROM source_file AS f"
+                                          " WHERE f.source = " NAMED " AND " FILE_HAS_ENTRY ")");
+    *owns = false;
+    int rc = view_bind(row, "t", source);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW)
+        *owns = sqlite3_column_int(row, 0) != 0;
     sqlite3_reset(row);
     return view_status(v, rc);
 }

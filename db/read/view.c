@@ -182,17 +182,18 @@ static bool page_url(sqlite3_stmt *row, uint32_t number, char *out, size_t size)
 }
 
 enum catalogue_status catalogue_view_pages_since(
-    struct catalogue_view *v, uint64_t since,
+    struct catalogue_view *v, uint64_t since, int64_t site_id,
     bool (*each)(void *context, const struct page_record *page, const char *url), void *context)
 {
     char url[sizeof "https://:65535" + HOST_MAX_CHARS + PAGE_PATH_SIZE];
     sqlite3_stmt *row =
         view_statement(v, "SELECT " PAGE_COLUMNS ", s.origin, i.path, i.page_pattern" PAGE_TABLES
-                          " WHERE p.revision > ?1 ORDER BY p.revision, p.index_id, p.number");
+                          " WHERE p.revision > ?1 AND (?2 = 0 OR s.origin = (SELECT origin"
+                          " FROM site WHERE id = ?2)) ORDER BY p.revision, p.index_id, p.number");
 
     if (since > INT64_MAX)
         return CATALOGUE_OK;
-    int rc = view_bind(row, "i", (int64_t)since);
+    int rc = view_bind(row, "ii", (int64_t)since, site_id);
     while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         struct page_record page;
         load_page(row, &page);

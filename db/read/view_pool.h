@@ -3,11 +3,11 @@
  *
  * Invariants:
  * 1. A view belongs to one thread from view_begin to view_end; the pool's lock guards `lent`, the
- *    identity and the caches. The engine is never called under it.
+ *    identity and the caches. SQLite is never called under it.
  * 2. A connection is opened when it is first needed, and again after the file was replaced: its
  *    `generation` is the pool's at its opening. It is used only while the two agree.
  * 3. Connections are opened only to the file that the watch has identified. After a file was
- *    replaced, the old file's write-ahead log is still beside the path, and the engine would apply
+ *    replaced, the old file's write-ahead log is still beside the path, and SQLite would apply
  *    it to the new file; the watch moves it away first (read/watch.c). */
 #pragma once
 
@@ -30,7 +30,7 @@ struct catalogue_view {
         sqlite3_stmt *prepared;
     } statements[VIEW_STATEMENTS]; /* by the address of their text, which is a literal */
     uint64_t generation;
-    bool broken; /* the engine failed: view_end closes the connection */
+    bool broken; /* SQLite failed: view_end closes the connection */
     /* As read at view_begin. */
     char epoch[33];
     uint64_t revision, registry_revision;
@@ -65,7 +65,7 @@ enum catalogue_status view_pool_connect(struct view_pool *pool, sqlite3 **out, c
  * may call a function that has the same text. */
 sqlite3_stmt *view_statement(struct catalogue_view *v, const char *sql);
 /* Binds the parameters from the first on: 'i' an int64_t (exactly this type), 't' a text (borrowed)
- * or NULL. Returns the engine's result code; SQLITE_ERROR if `row` is NULL. */
+ * or NULL. Returns SQLite's result code; SQLITE_ERROR if `row` is NULL. */
 int view_bind(sqlite3_stmt *row, const char *types, ...);
 /* The first column of the first row, 0 without a row; resets. `rc` is the result of binding. */
 enum catalogue_status view_number(struct catalogue_view *v, sqlite3_stmt *row, int rc,

@@ -18,7 +18,7 @@
 #include "server/base/clock.h"
 
 /* A file that was replaced (a backup renamed into place) leaves the old one's write-ahead log at
- * the path of the new one's. The engine cannot distinguish them and would replay the old pages into
+ * the path of the new one's. SQLite cannot distinguish them and would replay the old pages into
  * the new file, so the log is moved away before the new file is opened, but only if it is the log
  * that this watch has seen at the old file. */
 

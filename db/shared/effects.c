@@ -111,7 +111,7 @@ static void put_value(struct effects *e, sqlite3_value *value)
         break;
     case SQLITE_TEXT:
     case SQLITE_BLOB: {
-        /* A text as a blob, too: the engine would copy it to end it with a NUL. */
+        /* A text as a blob, too: SQLite would copy it to end it with a NUL. */
         const void *bytes = sqlite3_value_blob(value);
         str_append_char(&e->raw, type == SQLITE_TEXT ? STREAM_TEXT : STREAM_BLOB);
         put_bytes(e, bytes != NULL ? bytes : "", (size_t)sqlite3_value_bytes(value));

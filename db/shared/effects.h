@@ -2,7 +2,7 @@
 /* Effects: the changes of a transaction to the tables that are the same on all nodes, as row
  * operations in the order of their execution. Internal to db/; the writer's thread.
  *
- * The engine reports each row that is inserted, updated or deleted on the writer's connection. A
+ * SQLite reports each row that is inserted, updated or deleted on the writer's connection. A
  * connection has one such hook, so this one passes each row on to the history's recorder. The hook
  * is set before any statement is prepared: a DELETE without WHERE that was prepared before would
  * delete its rows unseen.
@@ -42,7 +42,7 @@ struct effects;
 /* Receives recorded bytes. Anything but OK fails the transaction (effects_status). */
 typedef enum catalogue_status effects_sink(void *context, const void *bytes, size_t len);
 /* Sets the hook of the connection, and passes rows on to `recorder` (borrowed; NULL: no history),
- * whose hook it replaces. NULL: out of memory, or the engine failed. */
+ * whose hook it replaces. NULL: out of memory, or SQLite failed. */
 struct effects *effects_new(sqlite3 *db, struct recorder *recorder, effects_sink *sink,
                             void *context);
 /* Removes the hook. Accepts NULL. */
@@ -59,7 +59,7 @@ enum catalogue_status effects_add_sql(struct effects *e, const char *sql);
 enum catalogue_status effects_add_schema(struct effects *e, int version);
 /* Whether anything was recorded. */
 bool effects_are_any(const struct effects *e);
-/* An error of recording, which the engine does not report. Accepts NULL. */
+/* An error of recording, which SQLite does not report. Accepts NULL. */
 enum catalogue_status effects_status(const struct effects *e);
 /* Fails the transaction: its further statements fail. */
 void effects_fail(struct effects *e, enum catalogue_status status);
@@ -77,7 +77,7 @@ enum catalogue_status migration_run(sqlite3 *db, struct effects *effects, int fr
 /* ---- applying */
 
 struct effects_applier;
-/* NULL: out of memory, or the engine failed. */
+/* NULL: out of memory, or SQLite failed. */
 struct effects_applier *effects_applier_new(sqlite3 *db);
 /* Takes NULL. */
 void effects_applier_free(struct effects_applier *a);

@@ -172,6 +172,22 @@ static int write_node(sqlite3 *db, const struct join_node *node,
     return sqlite3_changes(db) == 1 ? SQLITE_OK : SQLITE_MISMATCH;
 }
 
+/* The first difference of the fetched file from the schema of its version. */
+struct difference {
+    bool has;
+    char words[160];
+};
+
+static void record_difference(void *context, const char *type, const char *name, const char *how,
+                              bool foreign)
+{
+    struct difference *first = context;
+    (void)foreign;
+    if (!first->has)
+        snprintf(first->words, sizeof first->words, "%.10s \"%.80s\" is %s", type, name, how);
+    first->has = true;
+}
+
 /* Gives the fetched file this node's identity. No other process uses the file, so it needs no
  * journal. `at`: its position in the log; NULL: read from the file into `*found`. */
 static enum shared_outcome make_own(const char *name, const struct join_node *node,
@@ -181,13 +197,18 @@ static enum shared_outcome make_own(const char *name, const struct join_node *no
     sqlite3 *db = NULL;
     int version = 0;
     bool shared = false;
+    struct difference first = {.has = false};
     int rc = sqlite3_open_v2(name, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(db, "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF", NULL, NULL,
                           NULL);
     if (rc == SQLITE_OK && !schema_version(db, &version, &shared))
         rc = sqlite3_extended_errcode(db);
-    bool fits = shared && version <= SCHEMA_VERSION;
+    bool known = shared && version <= SCHEMA_VERSION;
+    /* before any write: this node would run a foreign trigger, and rely on a missing index */
+    if (rc == SQLITE_OK && known)
+        rc = schema_compare(db, record_difference, &first);
+    bool fits = known && !first.has;
     if (rc == SQLITE_OK && fits && at == NULL && join_position(db, found) != CATALOGUE_OK)
         rc = SQLITE_MISMATCH;
     if (rc == SQLITE_OK && fits)
@@ -202,8 +223,10 @@ static enum shared_outcome make_own(const char *name, const struct join_node *no
         snprintf(why, why_size, "the snapshot: %s", sqlite3_errmsg(db));
     else if (!shared)
         snprintf(why, why_size, "the snapshot is not of a shared catalogue");
-    else if (!fits)
+    else if (!known)
         snprintf(why, why_size, "the snapshot has a newer schema: upgrade this node");
+    else if (first.has)
+        snprintf(why, why_size, "the snapshot: the schema: %s", first.words);
     sqlite3_close(db);
     return rc == SQLITE_OK && fits ? SHARED_YES : SHARED_NO;
 }

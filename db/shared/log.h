@@ -126,7 +126,7 @@ struct shared_snapshot {
 /* The log as a whole. */
 struct shared_overview {
     char epoch[SHARED_EPOCH_SIZE];
-    char server[64];    /* the engine's name and version */
+    char server[64];    /* the database server's name and version */
     bool synchronous;   /* acknowledged writes are on another machine, too */
     bool durable;       /* it waits for its own disk: fsync and full_page_writes */
     uint64_t waiting;   /* sessions of this role whose commit waits for a synchronous standby */
@@ -207,7 +207,8 @@ struct shared_log_calls {
     enum shared_outcome (*tail)(struct shared_log *log, const struct shared_position *at,
                                 uint64_t max_bytes, const struct shared_take *take, uint64_t *head,
                                 int64_t deadline_ms);
-    /* Waits until a node reports a new record, or the deadline: YES in both cases. */
+    /* Waits until a node reports a new record, or the deadline: YES in both cases. To connect first
+     * may take some seconds more. */
     enum shared_outcome (*wait)(struct shared_log *log, int64_t deadline_ms);
     /* Records that arrived with the notifications that `wait` has seen, in their order; the
      * caller's (shared_news_free). NULL: none did. NULL itself: none ever do. */

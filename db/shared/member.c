@@ -46,13 +46,21 @@ static bool see_record(void *context, const struct shared_record *record)
     return false;
 }
 
-/* Looks for newer records. */
-static enum shared_outcome look(struct lookout *l)
+static bool read_record(void *context, const struct shared_record *record)
+{
+    (void)context;
+    (void)record;
+    return true;
+}
+
+/* Looks for newer records. `whole`: reads the next one to its end, which checks it. */
+static enum shared_outcome look(struct lookout *l, bool whole)
 {
     const struct shared_position at = standing_now(l->standing).at;
     bool seen = false;
     uint64_t head = 0;
-    const struct shared_take take = {.begin = see_record, .context = &seen};
+    const struct shared_take take = {
+        .begin = whole ? read_record : see_record, .end = see_record, .context = &seen};
     uint64_t asked_ns = clock_now_ns();
     enum shared_outcome outcome =
         l->log->calls->tail(l->log, &at, 1, &take, &head, clock_now_ms() + CALL_MS);
@@ -177,6 +185,19 @@ static void try_again(struct lookout *l)
         standing_record_outcome(l->standing, l->log, outcome);
 }
 
+/* A look in the middle of a restore of PostgreSQL misses records that are there soon after it: then
+ * nothing was lost, and no copy is needed. All nodes may have left, and nobody would send the
+ * snapshot that they wait for. A node that left for a corrupt record, or whose rows differed, needs
+ * its copy. */
+static bool finds_records_again(struct lookout *l, const struct standing_now *now)
+{
+    if (now->phase != SHARED_LEFT || !now->has_lost || now->has_differed || l->follows ||
+        look(l, true) != SHARED_YES)
+        return false;
+    standing_record_there(l->standing, l->log);
+    return standing_record_found(l->standing);
+}
+
 static int64_t retry_ms(struct lookout *l)
 {
     int64_t ms = (int64_t)RETRY_MS << l->retries;
@@ -200,7 +221,7 @@ static void wait_and_look(struct lookout *l)
         return;
     l->looked_at_ms = clock_now_ms();
     if (outcome == SHARED_YES)
-        outcome = look(l);
+        outcome = look(l, false);
     if (outcome == SHARED_YES) {
         standing_record_there(l->standing, l->log);
         try_again(l);
@@ -231,7 +252,7 @@ static void keep_looking(void *context)
         bool lacks_all = now.phase == SHARED_JOINING || now.phase == SHARED_LEFT;
         if (now.phase == SHARED_JOINED)
             wait_and_look(l);
-        else if (!lacks_all || now.has_fetched || !fetch(l))
+        else if (!lacks_all || now.has_fetched || (!finds_records_again(l, &now) && !fetch(l)))
             standing_pause(l->standing, look_again_ms(l));
     }
 }
@@ -262,7 +283,7 @@ void lookout_stop(struct lookout *l)
 #define FOLLOW_MS       5000
 #define COMMIT_MS       5000
 #define SETTLE_PAUSE_MS 50 /* between two tries */
-/* Steps of the engine between two calls of `keep`. */
+/* Steps of SQLite between two calls of `keep`. */
 #define KEEP_STEPS 100000
 
 struct member {
@@ -474,7 +495,7 @@ static enum catalogue_status send(void *context, const void *bytes, size_t len)
                                  : standing_record_outcome(&m->standing, m->log, outcome);
 }
 
-/* The engine's progress handler; anything but 0 ends the statement. */
+/* SQLite's progress handler; anything but 0 ends the statement. */
 static int on_steps(void *context)
 {
     struct member *m = context;

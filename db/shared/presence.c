@@ -170,7 +170,8 @@ struct taking {
     const char *own;
     struct known *known;
     size_t count;
-    int same, other; /* number of nodes whose digest is the same as here, or differs */
+    int same, other;   /* number of nodes whose digest is the same as here, or differs */
+    char differs[256]; /* the names of the latter, as many as fit */
 };
 
 static bool take_node(void *context, const struct shared_node *node)
@@ -183,7 +184,12 @@ static bool take_node(void *context, const struct shared_node *node)
     if (strcmp(node->name, t->own) != 0 && node->silent_ms < SHARED_SILENT_MS) {
         int compared = standing_compare_digest(t->standing, node->digest_seq, node->digest);
         t->same += compared > 0;
-        t->other += compared < 0;
+        if (compared < 0) {
+            size_t len = strlen(t->differs);
+            snprintf(t->differs + len, sizeof t->differs - len, "%s%s", t->other > 0 ? ", " : "",
+                     node->name);
+            t->other++;
+        }
     }
     t->known = grown;
     grown[t->count] = (struct known){.name = strdup(node->name),
@@ -225,6 +231,7 @@ static bool report_and_list(struct presence *p, struct shared_log *log,
         p->known_count = t.count;
         p->known_at = clock_now_ms();
         pthread_mutex_unlock(&p->lock);
+        standing_set_differs(t.standing, t.differs);
         if (t.other > 1 && t.same == 0)
             standing_differs(t.standing);
         t = old;

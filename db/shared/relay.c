@@ -87,7 +87,8 @@ struct shared_take relay_take(struct relay_writer *w)
 bool relay_end(struct relay_writer *w, const struct relay_head *head)
 {
     w->bytes = w->whole;
-    put_line(w, "done %" PRIu64 " %" PRId64 " %u\n", head->head, head->away_ms, head->hops);
+    put_line(w, "done %" PRIu64 " %" PRId64 " %" PRId64 " %u\n", head->head, head->away_ms,
+             head->refused_ms, head->hops);
     return !w->failed && ftruncate(w->fd, (off_t)w->bytes) == 0;
 }
 
@@ -193,8 +194,8 @@ static size_t parse_part(const struct reader *r)
 static bool parse_done(const struct reader *r, struct relay_head *out)
 {
     int read = 0;
-    return sscanf(r->line, "done %20" SCNu64 " %20" SCNd64 " %9u%n", &out->head, &out->away_ms,
-                  &out->hops, &read) == 3 &&
+    return sscanf(r->line, "done %20" SCNu64 " %20" SCNd64 " %20" SCNd64 " %9u%n", &out->head,
+                  &out->away_ms, &out->refused_ms, &out->hops, &read) == 4 &&
            ends(r, read);
 }
 
@@ -240,7 +241,7 @@ bool relay_scan(int fd, uint64_t bytes, const struct shared_position *from, stru
             *last = record.position;
         } else if (good) {
             good = done = parse_done(r, head) && head->head >= last->seq && head->away_ms >= 0 &&
-                          r->pos == r->len && r->at == r->end;
+                          head->refused_ms >= 0 && r->pos == r->len && r->at == r->end;
         }
     }
     if (!good)

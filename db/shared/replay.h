@@ -25,7 +25,7 @@ struct replay_events {
     void *context;
 };
 
-/* Without an open transaction. NULL: out of memory, or the engine failed. */
+/* Without an open transaction. NULL: out of memory, or SQLite failed. */
 struct replay *replay_new(sqlite3 *db, const struct replay_events *events);
 void replay_free(struct replay *r); /* takes NULL */
 

@@ -145,11 +145,22 @@ void standing_set_phase(struct standing *s, enum shared_phase phase, const char 
 {
     pthread_mutex_lock(&s->lock);
     s->state.phase = phase;
+    if (phase == SHARED_JOINING)
+        s->state.joined_ns = 0;
+    else if (s->state.joined_ns == 0)
+        s->state.joined_ns = clock_now_ns();
     snprintf(s->state.trouble, sizeof s->state.trouble, "%s", trouble);
     if (phase == SHARED_LEFT)
         memcpy(s->state.diverged, s->state.trouble, sizeof s->state.diverged);
     s->state.said[0] = '\0';
     pthread_cond_signal(&s->wakes);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_set_differs(struct standing *s, const char *nodes)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->state.differs, sizeof s->state.differs, "%s", nodes);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -303,6 +314,20 @@ static void leave(struct standing *s, bool has_lost, const char *why)
     s->has_lost = has_lost;
     pthread_mutex_unlock(&s->lock);
     standing_set_phase(s, SHARED_LEFT, why);
+}
+
+bool standing_record_found(struct standing *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool found = s->state.phase == SHARED_LEFT && s->has_lost && !s->has_differed;
+    if (found) {
+        s->has_lost = false;
+        s->state.phase = SHARED_JOINED;
+        s->state.trouble[0] = s->state.said[0] = '\0';
+        pthread_cond_signal(&s->wakes);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return found;
 }
 
 enum catalogue_status standing_record_outcome(struct standing *s, const struct shared_log *log,

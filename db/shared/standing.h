@@ -66,6 +66,8 @@ void standing_on_move(struct standing *s, void (*moved)(void *context), void *co
 bool standing_digest(struct standing *s, uint64_t *seq, uint8_t digest[DIGEST_BYTES]);
 /* As digests_compare. */
 int standing_compare_digest(struct standing *s, uint64_t seq, const uint8_t digest[DIGEST_BYTES]);
+/* Sets the names of the nodes whose digests differ from this node's. */
+void standing_set_differs(struct standing *s, const char *nodes);
 /* This node's rows differ from those of all others: it copies their state (only once). */
 void standing_differs(struct standing *s);
 
@@ -97,6 +99,9 @@ enum catalogue_status standing_record_outcome(struct standing *s, const struct s
 /* The same for a `commit`. */
 enum catalogue_status standing_record_commit(struct standing *s, const struct shared_log *log,
                                              enum shared_outcome outcome);
+/* The log has the records again that it had lost: the node joins as it is. False: its rows differ
+ * meanwhile, so it needs its copy. */
+bool standing_record_found(struct standing *s);
 void standing_record_away(struct standing *s, const struct shared_log *log);
 void standing_record_there(struct standing *s, const struct shared_log *log);
 /* The log accepts writes. */

@@ -40,7 +40,7 @@
 
 /* The rows `k` of `fetch` that describe the file ?2 of the source ?1, or files that the history has
  * at the revision ?3 in the site ?4. */
-#define CHECK_TELLS                                                                                \
+#define CHECK_DESCRIBES                                                                            \
     "k.list = 0 AND k.listed = 1 AND k.source IN (SELECT ?1 UNION SELECT source FROM history_file" \
     " WHERE revision = ?3 AND site = ?4 AND loc = ?2) AND " CHECK_IS_2
 

@@ -16,14 +16,17 @@ enum statement {
     ST_COUNT
 };
 
-/* The state of a replace, made once on the writer's connection. Temporary tables, not memory: a
- * list may be as long as the largest bulk. */
+/* The state of a replace or an undo, made once on the writer's connection. Temporary tables, not
+ * memory: a list may be as long as the largest bulk. */
 #define STATEMENTS_TEMP_TABLES                                                                     \
     "CREATE TEMP TABLE keep(address INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL,"                \
     " wanted INTEGER NOT NULL);"                                                                   \
     "CREATE INDEX temp.keep_wanted ON keep(address) WHERE wanted = 1;"                             \
     "CREATE TEMP TABLE fresh(loc TEXT PRIMARY KEY) WITHOUT ROWID;"                                 \
-    "CREATE TEMP TABLE undone(loc TEXT PRIMARY KEY, was INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TEMP TABLE undone(address INTEGER, site INTEGER, loc TEXT, lastmod TEXT, digest TEXT," \
+    " source INTEGER, serial INTEGER, registered_at INTEGER, changed_at INTEGER,"                  \
+    " extensions TEXT, since INTEGER NOT NULL, sourced INTEGER NOT NULL,"                          \
+    " PRIMARY KEY (site, loc)) WITHOUT ROWID;"
 
 struct statements {
     sqlite3 *db;

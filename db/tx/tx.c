@@ -10,7 +10,7 @@
 #include "db/file/connection.h"
 #include "db/read/registry_store.h"
 
-/* If the engine lacks memory for a text, it ends the transaction silently: each later statement
+/* If SQLite lacks memory for a text, it ends the transaction silently: each later statement
  * would then commit on its own. */
 static bool was_ended(const struct tx *tx)
 {

@@ -60,7 +60,7 @@ void tx_done(struct tx *tx)
     memset(tx, 0, sizeof *tx);
 }
 
-/* Stores the engine's message, which its next call overwrites. */
+/* Stores SQLite's message, which its next call overwrites. */
 static void record_why(struct tx *tx)
 {
     int code = sqlite3_errcode(tx->db);
@@ -102,7 +102,7 @@ static enum catalogue_status read_catalogue(struct tx *tx)
         tx->changed_at = sqlite3_column_int64(row, 4);
         const char *newest = (const char *)sqlite3_column_text(row, 5);
         snprintf(tx->stamp, sizeof tx->stamp, "%s", newest != NULL ? newest : "");
-        if (newest == NULL) /* out of memory; the engine has ended the transaction */
+        if (newest == NULL) /* out of memory; SQLite has ended the transaction */
             status = CATALOGUE_NO_MEMORY;
         tx->history_from = (uint64_t)sqlite3_column_int64(row, 6);
         tx->history_bytes = sqlite3_column_int64(row, 7);
@@ -162,7 +162,7 @@ void tx_rollback(struct tx *tx)
     tx->open = false;
     if (tx->log != NULL)
         effects_stop(tx->log->effects);
-    /* Some engine errors have rolled back already. */
+    /* Some SQLite errors have rolled back already. */
     if (!sqlite3_get_autocommit(tx->db))
         run_plain(tx, ST_ROLLBACK);
     recorder_drop(tx->recorder);

@@ -26,7 +26,7 @@ struct outside {
     char names[OUTSIDE_NAMES][OUTSIDE_NAME_SIZE];
 };
 
-/* After tx_begin or tx_refresh. After a failure of the engine the transaction may be gone. */
+/* After tx_begin or tx_refresh. After a failure of SQLite the transaction may be gone. */
 enum catalogue_status outside_check(struct outside *o, struct tx *tx);
 /* After a commit of this writer. */
 void outside_committed(struct outside *o, const struct tx *tx);

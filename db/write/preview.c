@@ -77,31 +77,6 @@ static bool is_visible(const struct preview *p, const struct change *change, int
     return grant_has_site(&change->grant, site) && grant_has_loc(&change->grant, loc);
 }
 
-static void copy_text(const struct history_part *part, struct history_text from, bool *has,
-                      char *out, size_t size)
-{
-    const char *text = history_text_of(part, from);
-    size_t len = text != NULL ? strnlen(text, size - 1) : 0;
-    *has = text != NULL;
-    memcpy(out, text != NULL ? text : "", len);
-    out[len] = '\0';
-}
-
-static struct put_row row_of(const struct history_part *part, const struct history_image *image)
-{
-    struct put_row row = {.found = true,
-                          .address = image->address,
-                          .source = image->source,
-                          .serial = image->serial,
-                          .registered_at = image->registered_at,
-                          .changed_at = image->changed_at};
-    copy_text(part, image->lastmod, &row.has_lastmod, row.lastmod, sizeof row.lastmod);
-    copy_text(part, image->digest, &row.has_digest, row.digest, sizeof row.digest);
-    row.extensions = history_text_of(part, image->extensions);
-    row.extensions_len = image->extensions.len;
-    return row;
-}
-
 static bool is_same(const struct entry_record *a, const struct entry_record *b)
 {
     char etags[2][40];
@@ -131,7 +106,7 @@ static enum catalogue_status report_row(const struct preview *p, struct tx *tx,
     if (row == NULL)
         return CATALOGUE_NO_MEMORY;
     if (old->has_before)
-        was = row_of(part, &old->before);
+        was = recorder_row_of(part, &old->before);
     enum catalogue_status status = put_find(tx, old->site, loc, &is);
     if (was.source < 0 || (is.found && is.source < 0))
         return status; /* the entry of a urlset's page, which the change does not name */

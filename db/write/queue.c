@@ -7,6 +7,7 @@
 
 #include "db/write/apply/apply.h"
 #include "server/base/clock.h"
+#include "server/base/site_group.h"
 
 static void line_init(struct request_line *line)
 {
@@ -49,11 +50,10 @@ static struct queue_group *group_of(struct queue *q, const struct write_request 
     return &q->groups[site_group_of(request->change.grant.site_id)];
 }
 
-/* The tokens of one site may use half of the places, so that others always find one. */
 static bool has_place(struct queue *q, const struct write_request *request)
 {
-    return q->depth < q->max &&
-           (request->change.grant.site_id == 0 || group_of(q, request)->waiting < (q->max + 1) / 2);
+    uint64_t own = request->change.grant.site_id != 0 ? group_of(q, request)->waiting : 0;
+    return site_has_room(own, q->depth, q->max);
 }
 
 static void record_popped(struct queue *q, const struct write_request *request)

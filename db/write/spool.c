@@ -37,7 +37,7 @@ struct spool {
     int fd; /* -1: none yet */
     uint64_t file_bytes;
     struct spool_room *room;       /* NULL: not shared */
-    _Atomic uint64_t *site;        /* bytes of the room that its site uses; NULL: of no site */
+    int64_t site_id;               /* 0: of no single site */
     uint64_t reserved_bytes;       /* of the room */
     char *tail, *window;           /* made with the first row, with the file */
     size_t tail_size, window_size; /* SPOOL_MEMORY_BYTES, or as large as the largest row */
@@ -64,10 +64,31 @@ struct spool *spool_new(const char *folder, uint64_t max_bytes)
     return s;
 }
 
+static _Atomic uint64_t *room_of(struct spool_room *room, int64_t site_id)
+{
+    return &room->used_by[(uint64_t)site_id % SPOOL_SITES];
+}
+
+bool spool_room_take(struct spool_room *room, int64_t site_id, uint64_t bytes)
+{
+    uint64_t own = site_id != 0 ? atomic_fetch_add(room_of(room, site_id), bytes) : 0;
+    if (own + bytes + atomic_fetch_add(&room->used_bytes, bytes) <= atomic_load(&room->max_bytes))
+        return true;
+    spool_room_give(room, site_id, bytes);
+    return false;
+}
+
+void spool_room_give(struct spool_room *room, int64_t site_id, uint64_t bytes)
+{
+    atomic_fetch_sub(&room->used_bytes, bytes);
+    if (site_id != 0)
+        atomic_fetch_sub(room_of(room, site_id), bytes);
+}
+
 void spool_share(struct spool *s, struct spool_room *room, int64_t site_id)
 {
     s->room = room;
-    s->site = site_id != 0 ? &room->used_by[(uint64_t)site_id % SPOOL_SITES] : NULL;
+    s->site_id = site_id;
 }
 
 void spool_free(struct spool *s)
@@ -76,10 +97,8 @@ void spool_free(struct spool *s)
         return;
     if (s->fd >= 0)
         close(s->fd);
-    if (s->site != NULL) /* after the file has gone */
-        atomic_fetch_sub(s->site, s->reserved_bytes);
-    if (s->room != NULL)
-        atomic_fetch_sub(&s->room->used_bytes, s->reserved_bytes);
+    if (s->room != NULL) /* after the file has gone */
+        spool_room_give(s->room, s->site_id, s->reserved_bytes);
     free(s->tail);
     free(s->window);
     free(s->folder);
@@ -121,18 +140,10 @@ static enum spool_status reserve_room(struct spool *s)
     if (s->room == NULL || need == 0)
         return SPOOL_OK;
     uint64_t max = atomic_load(&s->room->max_bytes);
-    if (s->file_bytes + s->tail_bytes > (s->site != NULL ? max / 2 : max))
+    if (s->file_bytes + s->tail_bytes > (s->site_id != 0 ? max / 2 : max))
         return SPOOL_FULL;
-    if (s->site != NULL && atomic_fetch_add(s->site, need) + need > max / 2) {
-        atomic_fetch_sub(s->site, need);
+    if (!spool_room_take(s->room, s->site_id, need))
         return SPOOL_CROWDED;
-    }
-    if (atomic_fetch_add(&s->room->used_bytes, need) + need > max) {
-        atomic_fetch_sub(&s->room->used_bytes, need);
-        if (s->site != NULL)
-            atomic_fetch_sub(s->site, need);
-        return SPOOL_CROWDED;
-    }
     s->reserved_bytes += need;
     return SPOOL_OK;
 }
@@ -148,8 +159,10 @@ static enum spool_status flush_tail(struct spool *s)
         if (status != SPOOL_OK)
             return status;
     }
-    if (s->site != NULL && !file_has_reserve(s->fd))
+    if (s->site_id != 0 && !file_has_reserve(s->fd)) {
+        errno = ENOSPC;
         return SPOOL_NO_SPACE;
+    }
     for (size_t done = 0; done < s->tail_bytes;) {
         ssize_t wrote =
             pwrite(s->fd, s->tail + done, s->tail_bytes - done, (off_t)(s->file_bytes + done));

@@ -68,7 +68,7 @@ static void writer_record_registered(struct writer *w, const struct write_reques
 
 /* ---- the file */
 
-/* The busy handler: the engine calls it while another process holds the lock, or while readers use
+/* The busy handler: SQLite calls it while another process holds the lock, or while readers use
  * the log. Requests still expire meanwhile, and writer_abandon ends it. */
 static int on_busy(void *context, int attempt)
 {
@@ -235,7 +235,7 @@ static bool is_pressed(void *context, int64_t site_id)
             (member != NULL && member_awaited_ms(member) >= half_ms));
 }
 
-/* For tx: whether the disk is nearly full, counting the engine's cache, which the commit writes,
+/* For tx: whether the disk is nearly full, counting SQLite's cache, which the commit writes,
  * and the log, which the next checkpoint writes. If the size cannot be read, the next statement
  * fails. */
 static bool is_short(void *context)

@@ -167,8 +167,8 @@ static void copy_grant(struct request *request, const struct registry_token *tok
 static bool identify(const struct app_context *app, const uint8_t sha256[32],
                      struct request *request)
 {
-    const struct site_map *routing = publisher_site_map(app->publisher);
-    const struct registry *registry = site_map_registry(routing);
+    const struct page_map *routing = publisher_page_map(app->publisher);
+    const struct registry *registry = page_map_registry(routing);
 
     for (size_t i = 0; i < registry->token_count; i++) {
         const struct registry_token *token = &registry->tokens[i];
@@ -176,7 +176,7 @@ static bool identify(const struct app_context *app, const uint8_t sha256[32],
         if (token_equal(token->sha256, sha256))
             copy_grant(request, token);
     }
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
 
     if (app->environment_token_sha256 != NULL &&
         token_equal(app->environment_token_sha256, sha256)) {
@@ -232,10 +232,10 @@ bool auth_holds(const struct registry *registry, struct request *request, int64_
 
 bool auth_still_holds(const struct app_context *app, struct request *request)
 {
-    const struct site_map *routing = publisher_site_map(app->publisher);
-    bool still = auth_holds(site_map_registry(routing), request, time(NULL));
+    const struct page_map *routing = publisher_page_map(app->publisher);
+    bool still = auth_holds(page_map_registry(routing), request, time(NULL));
 
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     return still;
 }
 
@@ -243,8 +243,8 @@ bool auth_may_own(const struct app_context *app, struct request *request, const 
 {
     if (request->grant.site_id == 0 || strcmp(name, request->token_name) == 0)
         return true;
-    const struct site_map *routing = publisher_site_map(app->publisher);
-    const struct registry *registry = site_map_registry(routing);
+    const struct page_map *routing = publisher_page_map(app->publisher);
+    const struct registry *registry = page_map_registry(routing);
     bool taken = strcmp(name, ENVIRONMENT_TOKEN) == 0;
 
     /* Tokens of other sites do not count: their names are not shown, and they cannot write here. */
@@ -255,7 +255,7 @@ bool auth_may_own(const struct app_context *app, struct request *request, const 
             (token->grant.site_id == 0 || grant_has_site(&request->grant, token->grant.site_id)) &&
             strcmp(token->grant.name, name) == 0;
     }
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     if (taken)
         errors_reply_rule(&request->reply, RULE_ALL_SITES, "source",
                           "permission denied: another token has this name; only a token for all "

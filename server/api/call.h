@@ -63,7 +63,7 @@ struct call {
      * runs `answer`, see repeat.c.) */
     struct change change;
     struct change_result result;    /* owned copy */
-    const struct site_map *routing; /* of call_registry; NULL: it was not asked for */
+    const struct page_map *routing; /* of call_registry; NULL: it was not asked for */
     void (*answer)(struct call *call);
     void (*refuse)(struct call *call);
     /* Answer the write only when the sources run with the settings that it made. */

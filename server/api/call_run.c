@@ -196,13 +196,13 @@ static void end_span(struct call *call)
     const struct change_result *result = &call->result;
     bool wrote = result->status == CATALOGUE_OK && result->changed;
     int64_t site_id = request->grant.site_id != 0 ? request->grant.site_id : result->site_id;
-    const struct site_map *map;
+    const struct page_map *map;
     const struct registry_site *site;
 
     if (!call->span.recorded)
         return;
-    map = publisher_site_map(call->app->publisher);
-    site = registry_site_by_id(site_map_registry(map), site_id);
+    map = publisher_page_map(call->app->publisher);
+    site = registry_site_by_id(page_map_registry(map), site_id);
     trace_end(
         call->app->trace, &call->span,
         &(struct trace_end){.method = method_name(request->method),
@@ -213,7 +213,7 @@ static void end_span(struct call *call)
                             .site_id = site_id,
                             .status = request->reply.status,
                             .failed = request->reply.status == 0 || request->reply.status >= 500});
-    publisher_site_map_done(map);
+    publisher_page_map_done(map);
 }
 
 enum handled call_begin(void *context, struct request *request)
@@ -323,7 +323,7 @@ enum handled call_search(struct call *call, call_work *work)
 static void let_go_of_registry(struct call *call)
 {
     if (call->routing != NULL)
-        publisher_site_map_done(call->routing);
+        publisher_page_map_done(call->routing);
     call->routing = NULL;
 }
 
@@ -347,7 +347,7 @@ static void answer_write(struct request *request)
     struct call *call = request->state;
 
     fill_answer(call);
-    forward_tell_revision(call->app, request);
+    forward_add_revision(call->app, request);
 }
 
 static void write_settled(void *context)
@@ -358,13 +358,21 @@ static void write_settled(void *context)
     request_resume(call->request);
 }
 
-/* On the publisher's thread. Whatever the result of the wait, the write is durable: 503 would mean
- * "not applied". */
+/* On the publisher's thread. Whatever the result of the wait, the write is durable in its file: 503
+ * would mean "not applied". A node of a shared catalogue replaces its file itself, and the log has
+ * the write. */
 static void write_visible(void *context, enum await_result result)
 {
     struct call *call = context;
+    struct shared_state shared;
 
-    (void)result;
+    if (result == AWAIT_REPLACED && call->result.changed &&
+        !catalogue_shared_state(call->app->catalogue, &shared)) {
+        call->result.status = CATALOGUE_OUTCOME_UNKNOWN;
+        snprintf(call->result.detail, sizeof call->result.detail,
+                 "the catalogue's file was replaced before the change was visible; check whether "
+                 "the new file has it");
+    }
     if (call->settles_sources && call->app->sources_settle != NULL &&
         call->result.status == CATALOGUE_OK)
         call->app->sources_settle(call->app->source_set, write_settled, call);
@@ -398,8 +406,8 @@ const struct registry *call_registry(struct call *call)
     if (call->repeat.registry != NULL)
         return call->repeat.registry;
     if (call->routing == NULL)
-        call->routing = publisher_site_map(call->app->publisher);
-    return site_map_registry(call->routing);
+        call->routing = publisher_page_map(call->app->publisher);
+    return page_map_registry(call->routing);
 }
 
 /* Reads "cli; user=NAME", which the command line sends about itself. It is only a note: the caller
@@ -648,12 +656,12 @@ void call_append_rows(struct call *call)
     const struct change_result *result = &call->result;
     struct str *out = &call->request->reply.body;
     const struct grant *grant = &call->request->grant;
-    const struct site_map *routing;
+    const struct page_map *routing;
     const char *comma = "";
 
     if (!call->change.dry_run)
         return;
-    routing = publisher_site_map(call->app->publisher);
+    routing = publisher_page_map(call->app->publisher);
     str_append_text(out, ",\"rows\":[");
     for (size_t i = 0; i < result->preview_count; i++) {
         const struct change_row *row = &result->preview[i];
@@ -666,12 +674,12 @@ void call_append_rows(struct call *call)
         comma = ",";
         entry_json_append_change(out, row->before.loc != NULL ? &row->before : NULL,
                                  row->after.loc != NULL ? &row->after : NULL,
-                                 site_map_registry(routing));
+                                 page_map_registry(routing));
     }
     bool counts_itself = call->change.kind == CHANGE_URLSET_UPDATE; /* and the change has no row */
     str_append_format(out, "],\"rows_total\":%" PRIu64,
                       result->created + result->removed + (counts_itself ? 0 : result->updated));
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
 }
 
 void call_audit(struct call *call, const char *action, const char *subject)

@@ -115,14 +115,6 @@ static void leave_place(struct copy *copy)
     copy->placed = false;
 }
 
-/* The room that the token's site uses, also for its lists (spool_share). */
-static _Atomic uint64_t *site_room(const struct copy *copy)
-{
-    uint64_t site = (uint64_t)copy->call.request->grant.site_id;
-
-    return &copy->call.app->spool_room.used_by[site % SPOOL_SITES];
-}
-
 static void copy_cleanup(struct call *call)
 {
     struct copy *copy = (struct copy *)call;
@@ -130,9 +122,7 @@ static void copy_cleanup(struct call *call)
 
     if (copy->file != NULL)
         fclose(copy->file);
-    atomic_fetch_sub(&app->spool_room.used_bytes, copy->taken);
-    if (copy->one_site)
-        atomic_fetch_sub(site_room(copy), copy->taken);
+    spool_room_give(&app->spool_room, call->request->grant.site_id, copy->taken);
     give_file_back(copy);
     leave_place(copy);
 }
@@ -145,18 +135,14 @@ bool copy_goes_on(struct copy *copy)
 
 static bool reserve_room(struct copy *copy)
 {
-    struct spool_room *room = &copy->call.app->spool_room;
-    uint64_t max = atomic_load(&room->max_bytes);
-
     if (!copy_goes_on(copy))
         return false;
     copy->full = copy->one_site && !file_has_reserve(fileno(copy->file));
     if (copy->full)
         return false;
-    copy->taken += ROOM_STEP;
-    copy->crowded = atomic_fetch_add(&room->used_bytes, ROOM_STEP) + ROOM_STEP > max;
-    if (copy->one_site && atomic_fetch_add(site_room(copy), ROOM_STEP) + ROOM_STEP > max / 2)
-        copy->crowded = true;
+    copy->crowded =
+        !spool_room_take(&copy->call.app->spool_room, copy->call.request->grant.site_id, ROOM_STEP);
+    copy->taken += copy->crowded ? 0 : ROOM_STEP;
     return !copy->crowded;
 }
 
@@ -364,7 +350,18 @@ bool copy_wants_lines(const struct request *request)
 {
     const char *accept = request_header(request, HEADER_ACCEPT);
 
-    return accept != NULL && strncasecmp(accept, lines, sizeof lines - 1) == 0;
+    if (accept == NULL || strncasecmp(accept, lines, sizeof lines - 1) != 0)
+        return false;
+    accept += sizeof lines - 1;
+    accept += strspn(accept, " \t");
+    while (*accept == ';') { /* its parameters; with q=0 it is not acceptable */
+        accept += 1 + strspn(accept + 1, " \t");
+        if (strncasecmp(accept, "q=0", 3) == 0 &&
+            strspn(accept + 3, ".0") == strcspn(accept + 3, " \t;,"))
+            return false;
+        accept += strcspn(accept, ";,");
+    }
+    return *accept == '\0' || *accept == ',';
 }
 
 enum handled copy_lines(struct copy *copy, call_work *make)

@@ -31,6 +31,7 @@
 #define INLINE_BYTES 65536u
 #define ROOM_STEP    ((uint64_t)1 << 20)
 #define MOST_WAITS   1u
+#define CUT_OFF_MS   2000  /* after which a write is answered whose revision does not come */
 #define MOST_NAMES   1000u /* bytes of Sitemapd-Forwarded-By */
 
 struct forward {
@@ -130,11 +131,6 @@ static const struct route *own_route(const struct forwarded *w)
     return &routes_admin[w->request->route - w->forward->routes];
 }
 
-static _Atomic uint64_t *site_room(const struct forwarded *w)
-{
-    return &w->forward->app->spool_room.used_by[(uint64_t)w->request->grant.site_id % SPOOL_SITES];
-}
-
 /* The largest body of a list. For other calls the listener bounds it, and ignores a small body
  * where none belongs. */
 static uint64_t most_bytes(const struct forwarded *w)
@@ -166,6 +162,10 @@ static enum handled forward_begin(void *context, struct request *request)
                       "check forward in [shared]; nothing was applied");
         return HANDLED;
     }
+    if (catalogue_disk_is_full(app->catalogue)) {
+        errors_reply_status(&request->reply, CATALOGUE_NO_SPACE);
+        return HANDLED;
+    }
     struct forwarded *w = calloc(1, sizeof *w);
     if (w == NULL) {
         errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
@@ -195,18 +195,12 @@ static void give_up(struct forwarded *w, enum spool_status why)
 /* Reserves room for the body, of that of all lists and of those of the token's site. */
 static bool take_room(struct forwarded *w)
 {
-    struct spool_room *room = &w->forward->app->spool_room;
-    uint64_t most = atomic_load(&room->max_bytes);
-    bool fits = true;
-
-    while (fits && w->taken < w->bytes) {
+    while (w->taken < w->bytes) {
+        if (!spool_room_take(&w->forward->app->spool_room, w->request->grant.site_id, ROOM_STEP))
+            return false;
         w->taken += ROOM_STEP;
-        fits = atomic_fetch_add(&room->used_bytes, ROOM_STEP) + ROOM_STEP <= most;
-        if (w->request->grant.site_id != 0 &&
-            atomic_fetch_add(site_room(w), ROOM_STEP) + ROOM_STEP > most / 2)
-            fits = false;
     }
-    return fits;
+    return true;
 }
 
 static enum spool_status write_held(struct forwarded *w)
@@ -278,9 +272,7 @@ static void forward_done(void *context, struct request *request)
     request->state = NULL;
     if (w->fd >= 0)
         close(w->fd);
-    atomic_fetch_sub(&app->spool_room.used_bytes, w->taken);
-    if (request->grant.site_id != 0)
-        atomic_fetch_sub(site_room(w), w->taken);
+    spool_room_give(&app->spool_room, request->grant.site_id, w->taken);
     str_done(&w->held);
     str_done(&w->target);
     str_done(&w->headers);
@@ -521,7 +513,7 @@ static void end_span(struct forwarded *w)
                                       .failed = reply->status >= 500});
 }
 
-void forward_tell_revision(const struct app_context *app, struct request *request)
+void forward_add_revision(const struct app_context *app, struct request *request)
 {
     char revision[24];
 
@@ -531,19 +523,32 @@ void forward_tell_revision(const struct app_context *app, struct request *reques
     reply_header(&request->reply, FORWARD_REVISION, revision);
 }
 
+/* Whether what others write has not come for a while: the log cannot be reached, or this node's
+ * disk is full. */
+static bool is_cut_off(void *context)
+{
+    const struct forwarded *w = context;
+    struct shared_state state;
+
+    return catalogue_shared_state(w->forward->app->catalogue, &state) &&
+           (state.away_ms > CUT_OFF_MS ||
+            (state.trouble[0] != '\0' && state.behind_ms > CUT_OFF_MS));
+}
+
 /* The revision is one of the catalogue that all nodes have: if this node's file is replaced by
  * another copy meanwhile, the wait goes on in that copy. */
 static void revision_seen(void *context, enum await_result result)
 {
     struct forwarded *w = context;
 
-    if (result == AWAIT_UNAVAILABLE && w->waits++ < MOST_WAITS) {
-        publisher_await_forwarded(w->forward->app->publisher, w->revision, revision_seen, w);
+    if (result == AWAIT_REPLACED && w->waits++ < MOST_WAITS) {
+        publisher_await_forwarded(w->forward->app->publisher, w->revision, revision_seen,
+                                  is_cut_off, w);
         return;
     }
     if (result != AWAIT_DONE)
         atomic_fetch_add(&w->forward->counts.unseen, 1);
-    forward_tell_revision(w->forward->app, w->request);
+    forward_add_revision(w->forward->app, w->request);
     end_span(w);
     end_forwarding(w);
 }
@@ -554,7 +559,8 @@ static bool is_theirs(const struct forwarded *w)
 {
     static const char *const codes[] = {
         "stopping",    "cancelled", "shared-unavailable", "upgrade-pending",   "diverged",
-        "unavailable", "newer",     "unauthorized",       "too-many-failures", "host-not-allowed"};
+        "unavailable", "newer",     "unauthorized",       "too-many-failures", "host-not-allowed",
+        "no-space"};
     const struct reply *reply = &w->request->reply;
     char member[48];
 
@@ -566,14 +572,6 @@ static bool is_theirs(const struct forwarded *w)
             return true;
     }
     return false;
-}
-
-/* The log cannot be reached: what others write does not come. */
-static bool is_cut_off(const struct app_context *app)
-{
-    struct shared_state state;
-
-    return catalogue_shared_state(app->catalogue, &state) && state.away_ms > 0;
 }
 
 void forward_answered(struct forwarded *w, uint64_t revision)
@@ -592,10 +590,8 @@ void forward_answered(struct forwarded *w, uint64_t revision)
     w->revision = revision;
     if (revision == 0)
         revision_seen(w, AWAIT_DONE);
-    else if (is_cut_off(f->app))
-        revision_seen(w, AWAIT_STOPPING); /* nobody knows when it comes */
     else
-        publisher_await_forwarded(f->app->publisher, revision, revision_seen, w);
+        publisher_await_forwarded(f->app->publisher, revision, revision_seen, is_cut_off, w);
 }
 
 void forward_failed(struct forwarded *w, bool sent)

@@ -110,7 +110,7 @@ bool forward_authorise(void *context, struct request *request);
 
 /* Adds the revision to the answer of a write that another node forwarded: that node waits until it
  * has this revision, too. */
-void forward_tell_revision(const struct app_context *app, struct request *request);
+void forward_add_revision(const struct app_context *app, struct request *request);
 
 /* ---- the sender's thread; `w` is not touched afterwards */
 

@@ -3,6 +3,7 @@
  * They see no socket: each takes a struct request and fills its reply. */
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,6 +61,8 @@ struct engine_counts {
     _Atomic int64_t read_at; /* of the sitemap that was read longest ago; 0: none was */
 };
 
+#define REFUSAL_SIZE 512
+
 /* What every handler may use. Lives as long as the listeners do. */
 struct app_context {
     struct catalogue *catalogue;
@@ -86,7 +89,7 @@ struct app_context {
     _Atomic uint32_t max_rejections;
     uint32_t max_polls; /* long polls that may wait at once; 0: any number */
     atomic_uint polls;  /* that wait now */
-    /* Of these, by tokens for one site: half at most. Ids that differ by a multiple of POLL_SITES
+    /* Of these, by tokens for one site (site_has_room). Ids that differ by a multiple of POLL_SITES
      * share a counter. */
     atomic_uint polls_of[POLL_SITES];
     /* For metrics; NULL in tests, and until started: a listener answers before the other one is up.
@@ -95,10 +98,12 @@ struct app_context {
     struct access_log *access_log; /* NULL: off */
     struct crawlers *crawlers;     /* NULL: off */
     struct readers *slow_readers;  /* NULL in tests */
-    /* The configuration, for metrics: reloads by result, whether the last one was
-     * refused, and when what is in force was read (Unix seconds). */
+    /* The configuration: reloads by result, whether the last one was refused and why, and when what
+     * is in force was read (Unix seconds). */
     _Atomic uint64_t reloads_applied, reloads_refused;
     atomic_bool reload_refused;
+    pthread_mutex_t refusal_lock;
+    char refusal[REFUSAL_SIZE]; /* guarded by it; a sentence */
     _Atomic int64_t config_loaded_at;
     struct indexnow_counts indexnow;
     struct trace *trace; /* NULL in tests */
@@ -110,6 +115,10 @@ struct app_context {
     struct remote *remote;                 /* remote ones; NULL: none */
     const struct sources_at_rest *at_rest; /* replaces both; NULL: sources run */
     struct roster_place *remotes;          /* the remote sources that exist; NULL with `remote` */
+    /* Names of sources that are no more and own entries; and whether another node has the source.
+     * NULL in tests. */
+    struct roster_place *orphans;
+    bool (*wanted_elsewhere)(struct catalogue *c, const char *source);
     /* Keeps the running sources as the registry has them, and knows what they may read:
      * source_set.h. NULL in tests. */
     void *source_set;

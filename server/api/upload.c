@@ -42,9 +42,13 @@ static bool add_entry(void *context, const struct entry *entry)
 static bool add_rejection(void *context, const struct rejection *rejection)
 {
     struct upload *upload = context;
+    struct entry entry;
+    struct url url;
 
     findings_refuse(&upload->findings, rejection);
-    return true;
+    if (upload->skip && upload->replaces && reader_rejected_entry(rejection, &url, &entry))
+        upload->spooled = spool_add(upload->spool, &entry);
+    return upload->spooled == SPOOL_OK;
 }
 
 static void upload_cleanup(struct call *call)

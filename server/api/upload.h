@@ -17,6 +17,7 @@
 struct upload {
     struct call call; /* first */
     bool skip;        /* on_error=skip */
+    bool replaces;    /* PUT */
     bool gzip;        /* Content-Encoding: gzip */
     bool ndjson;
     struct str held;   /* received and not parsed yet: all of a small body, else one piece */

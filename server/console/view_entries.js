@@ -242,14 +242,16 @@ export async function entries(context, where) {
     [v.noun.list]: index.input.value, source: v.source, limit: LIMIT, after, warned: v.warned ? '1' : null, checks: v.noun === SITEMAP ? '1' : null,
     [v.mode]: v.texts[at],
   });
-  const scans = (v) => v.warned || (v.mode === 'contains' && v.raw !== '');
+  const searches = (v) => v.warned || (v.mode === 'contains' && v.raw !== '');
+  /* A list that reads many rows of others: of a source, or by prefix in an index. */
+  const scans = (v) => searches(v) || Boolean(v.source || (v.chosen && v.mode === 'prefix' && v.raw));
 
   /* Goes on until a page is full, it is stopped, or there is no more. */
   const load = async (moved) => {
     const mine = ++run, v = values(), slow = scans(v), found = [], from = behind.length * LIMIT;
     let {at, after} = behind.at(-1) || {at: 0}, looked = 0, stopped = false;
     adder.textContent = 'Register a ' + v.noun.word;
-    if (slow && !v.chosen) return fill(results, none('Choose an index or a urlset: this search reads all of its entries.'));
+    if (searches(v) && !v.chosen) return fill(results, none('Choose an index or a urlset: this search reads all of its entries.'));
     const total = v.chosen ? v.chosen.entries : null, said = el('span');
     if (slow) fill(results, el('p', {class: 'progress', role: 'status'}, said, ' ', button('Stop', () => { stopped = true; })));
     try {
@@ -262,7 +264,7 @@ export async function entries(context, where) {
         if (!after) at++;
         said.textContent = `${number(looked)}${total !== null ? ' of ' + number(total) : ''} read, ${number(found.length)} found.`;
         while (slow && document.hidden && results.isConnected) await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, {once: true}));
-      } while (at < v.texts.length && (slow || !after) && found.length < LIMIT && !stopped);
+      } while (at < v.texts.length && found.length < LIMIT && !stopped);
     } catch (error) {
       if (!('status' in error)) throw error;
       if (mine === run) fill(results, alertBox(error));

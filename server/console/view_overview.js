@@ -17,6 +17,7 @@ const ADVICE = {
   'no-site': SITES,
   'source-failing': SOURCE,
   'source-held': SOURCE,
+  'source-orphaned': SOURCE,
   'source-problems': ['problems', 'Show details'],
   frozen: SITES,
 };

@@ -208,13 +208,18 @@ static const char *todo_of_status(const struct visit *v, const struct url *loc,
 {
     unsigned status = r->status;
 
-    if ((status == 404 || status == 410) && is_diverted(v, loc))
-        return "put the file back; if it is not on the server that --connect names, --sample 0 "
-               "skips it";
+    if (is_own_404(r) && is_diverted(v, loc))
+        return "if --connect names sitemapd itself, --sample 0 skips its sitemaps; if it names a "
+               "web server, have that pass on only the paths of the index and robots.txt "
+               "(`sitemapd migrate ORIGIN --proxy nginx` prints the rules): this path reaches "
+               "sitemapd, which does not have the file";
     if (is_own_404(r))
         return "have the web server pass on only the paths of the index and robots.txt (`sitemapd "
                "migrate ORIGIN --proxy nginx` prints the rules): this path reaches sitemapd, which "
                "does not have the file; or remove the entry (`sitemapd remove`)";
+    if ((status == 404 || status == 410) && is_diverted(v, loc))
+        return "put the file back; if it is not on the server that --connect names, --sample 0 "
+               "skips it";
     if ((status == 404 || status == 410) && url_same_host(loc, &v->url))
         return "if sitemapd serves this file (`serve = yes`, --source, a urlset), have the web "
                "server pass its path on to sitemapd; otherwise put the file back, or remove the "

@@ -271,7 +271,7 @@ static void report_broken(struct visit *v, const struct reader_error *error)
 {
     char place[64] = "";
 
-    if (error->column > 0)
+    if (error->column > 0 && strncmp(error->detail, "line ", 5) != 0)
         snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", error->line,
                  error->column);
     visit_report(v, DOCTOR_WRONG, "index",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/doctor/visit.h"
+#include "server/input/frame.h"
 #include "server/rules/robots.h"
 
 void visit_fetch_robots(struct visit *v, const struct url *of, struct visit_robots *out)
@@ -171,6 +172,70 @@ static bool check_lines(struct visit *v)
     return v->counts[DOCTOR_WARNING] == warnings;
 }
 
+/* Enough to recognise an HTML page, whatever the size of the file. */
+#define LINE_MAX_BYTES 65536u
+
+static void report_lost_line(struct visit *v, const struct url *url, const char *code,
+                             const char *todo, const char *what)
+{
+    visit_report(v, DOCTOR_WRONG, "robots", &(struct visit_about){.code = code, .url = url->text},
+                 todo, "%s/robots.txt names %s, which %s", v->robots.origin, url->text, what);
+}
+
+static void check_named(struct visit *v, const struct url *named)
+{
+    struct fetch_reply r;
+    struct url url = *named;
+    unsigned hops;
+    char what[64];
+    enum fetch_status status =
+        visit_follow(v, &url, "Accept-Encoding: identity\r\n", LINE_MAX_BYTES, &r, &hops);
+
+    if (status == FETCH_NO_MEMORY) {
+        v->no_memory = true;
+    } else if (status != FETCH_OK) {
+        report_lost_line(v, named, "reach", visit_fetch_todo(status), "cannot be fetched");
+    } else if (r.status != 200) {
+        snprintf(what, sizeof what, "answers %u", r.status);
+        report_lost_line(
+            v, named, "status",
+            "if it is a page of an index, have the web server pass all pages on to sitemapd, not "
+            "only the first (`sitemapd migrate ORIGIN --proxy nginx` prints the rules); otherwise "
+            "put the file back, or remove the line",
+            what);
+    } else if (detect_html(str_text(&r.body), r.body.len)) {
+        report_lost_line(
+            v, named, "not-a-sitemap",
+            "if it is a page of an index, have the web server pass all pages on to sitemapd, not "
+            "only the first; otherwise put the file back, or remove the line",
+            "is an HTML page");
+    }
+    fetch_reply_done(&r);
+}
+
+/* Checks that the other Sitemap lines of this host lead to something, at most as many as sitemaps:
+ * further pages of the index, which a web server may not pass on, and other indexes. */
+static void check_other_lines(struct visit *v)
+{
+    struct robots_cursor at = {0};
+    struct robots_sitemap sitemap;
+    const char *code, *why;
+    size_t left = v->options->sample;
+    struct url url;
+
+    while (left > 0 && !v->no_memory &&
+           robots_next_sitemap(str_text(&v->robots.text), v->robots.text.len, &at, &sitemap)) {
+        if (!robots_sitemap_url(&sitemap, &url, &code, &why))
+            continue;
+        visit_own(v, &url);
+        if (!url_same_host(&url, &v->url) || is_same_page(url.text, v->url.text) ||
+            is_same_page(url.text, v->options->url->text))
+            continue;
+        check_named(v, &url);
+        left--;
+    }
+}
+
 void visit_robots(struct visit *v)
 {
     const char *forbidden;
@@ -194,6 +259,14 @@ void visit_robots(struct visit *v)
                      status);
         return;
     }
+    if (detect_html(str_text(&v->robots.text), v->robots.text.len)) {
+        visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-not-text"},
+                     "pass /robots.txt on to sitemapd, or have the web server answer with a text "
+                     "file that has the Sitemap line",
+                     "%s/robots.txt is an HTML page: crawlers do not find the index",
+                     v->robots.origin);
+        return;
+    }
     forbidden = visit_forbidden(&v->robots, &v->url);
     if (forbidden != NULL)
         visit_report(v, DOCTOR_WRONG, "robots", &(struct visit_about){.code = "robots-forbids"},
@@ -205,6 +278,7 @@ void visit_robots(struct visit *v)
                      "%s/robots.txt is longer than 500 KiB: Google ignores the rest",
                      v->robots.origin);
     good = check_lines(v);
+    check_other_lines(v);
     if (!visit_names_index(v, &v->robots))
         visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "index-not-named"},
                      "add a line to it: Sitemap: and the URL of the index",

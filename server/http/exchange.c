@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "server/base/clock.h"
+#include "server/base/site_group.h"
 #include "server/http/headers.h"
 #include "server/http/internal.h"
 #include "server/http/reply.h"
@@ -48,26 +49,12 @@ static atomic_uint *waiting_of(struct exchange *e)
     return &e->connection->listener->waiting_of[site_group_of(e->request.grant.site_id)];
 }
 
-/* The tokens of one site may have half of the places, so that however much they ask for, others
- * find one. */
-static bool wait_reserve_of_site(struct exchange *e)
-{
-    if (e->request.grant.site_id == 0)
-        return true;
-    if (atomic_fetch_add(waiting_of(e), 1) >=
-        (e->connection->listener->options.max_suspended + 1) / 2) {
-        atomic_fetch_sub(waiting_of(e), 1);
-        return false;
-    }
-    e->reserved_of = true;
-    return true;
-}
-
-static void wait_release_of_site(struct exchange *e)
+static void wait_give_back(struct exchange *e)
 {
     if (e->reserved_of)
         atomic_fetch_sub(waiting_of(e), 1);
     e->reserved_of = false;
+    atomic_fetch_sub(&e->connection->listener->waiting, 1);
 }
 
 /* Reserves one of the places for waiting requests, unless the request has one. False if none is
@@ -79,15 +66,14 @@ static bool wait_reserve(struct exchange *e)
     if (e->reserved)
         return true;
     /* The exchange counts as active already; so either this sees the stop, or the stop sees it. */
-    if (listener_refuses(l) || !wait_reserve_of_site(e))
+    if (listener_refuses(l))
         return false;
-    if (atomic_fetch_add(&l->waiting, 1) >= l->options.max_suspended) {
-        atomic_fetch_sub(&l->waiting, 1);
-        wait_release_of_site(e);
-        return false;
-    }
-    e->reserved = true;
-    return true;
+    e->reserved_of = e->request.grant.site_id != 0;
+    unsigned own = e->reserved_of ? atomic_fetch_add(waiting_of(e), 1) : 0;
+    e->reserved = site_has_room(own, atomic_fetch_add(&l->waiting, 1), l->options.max_suspended);
+    if (!e->reserved)
+        wait_give_back(e);
+    return e->reserved;
 }
 
 /* Gives the place back if the request has one. */
@@ -96,8 +82,7 @@ static void wait_release(struct exchange *e)
     if (!e->reserved)
         return;
     e->reserved = false;
-    wait_release_of_site(e);
-    atomic_fetch_sub(&e->connection->listener->waiting, 1);
+    wait_give_back(e);
 }
 
 bool request_may_wait(struct request *request)

@@ -150,13 +150,16 @@ bool detect_gzip(const char *head, size_t len)
 
 bool detect_wide_text(const char *head, size_t len)
 {
+    size_t mark = detect_utf16(head, len) ? 2 : 0;
+    head += mark;
+    len -= mark;
     bool little = len >= 8, big = len >= 8;
     for (size_t i = 0; i < 8 && i < len; i++) {
         bool zero = head[i] == '\0';
         little = little && zero == (i % 2 == 1);
         big = big && zero == (i % 2 == 0);
     }
-    return little || big;
+    return (little || big) && head[0] != '<' && head[1] != '<';
 }
 
 const char *detect_format(const char *head, size_t len)

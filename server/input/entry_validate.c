@@ -165,7 +165,10 @@ static enum rule_code check_rest(const struct raw_entry *raw, struct validated_e
             return entry_validate_reject(raw, out, rejection, code, "digest", NULL);
         memcpy(out->digest, raw->digest, raw->digest_len);
         out->digest[raw->digest_len] = '\0';
-        entry->digest = out->digest;
+        /* Stored without the date that was sent with it, it would keep out the corrected date. */
+        bool undated = (entry->remarks & RULE_LASTMOD_DROPS) != 0;
+        entry->digest = undated ? NULL : out->digest;
+        entry->digest_state = undated ? FIELD_ABSENT : FIELD_SET;
     }
     if (raw->index != NULL) {
         /* No index has such a name; cut at the NUL, it might look like one. */
@@ -225,4 +228,14 @@ enum rule_code entry_validate(const struct raw_entry *raw, const struct reader_o
     if (code == RULE_OK)
         code = check_extensions(raw, out, rejection);
     return code;
+}
+
+bool reader_rejected_entry(const struct rejection *rejection, struct url *url, struct entry *out)
+{
+    const char *loc = rejection->loc;
+    if (loc == NULL || url_parse(loc, strlen(loc), url, NULL) != RULE_OK)
+        return false;
+    *out = (struct entry){
+        .loc = url->text, .position = POSITION_NONE, .line = rejection->line, .rejected = true};
+    return true;
 }

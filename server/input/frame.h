@@ -115,7 +115,7 @@ bool detect_list(const char *head, size_t len, const char **line, size_t *line_l
 const char *detect_format(const char *head, size_t len);
 /* True if `head` begins with the two magic bytes of gzip. */
 bool detect_gzip(const char *head, size_t len);
-/* True if `head` is ASCII text in UTF-16 without a byte order mark. */
+/* True if `head` is ASCII text in UTF-16, with a byte order mark or without, and not XML. */
 bool detect_wide_text(const char *head, size_t len);
 
 /* ---- memory ---- */

@@ -98,6 +98,9 @@ static bool open_format(void *context, const char *head, size_t len)
     if (detect_gzip(head, len))
         return reader_state_fail(&r->core, READER_WRONG_KIND, "packed-twice", 0, 0,
                                  "is compressed twice: crawlers unpack it once");
+    if (wanted == READER_AUTO && detect_wide_text(head, len))
+        return reader_state_fail(&r->core, READER_MALFORMED, "not-utf8", 0, 0,
+                                 "is text in UTF-16; save it as UTF-8");
     if ((xml || wanted == READER_AUTO) && first != '{' && first != '[' &&
         (stray = detect_stray(head, len, &root)) != SIZE_MAX)
         return detect_refuse_stray(f, head, stray, root);

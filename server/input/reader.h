@@ -11,6 +11,7 @@
 
 #include "server/rules/entry.h"
 #include "server/rules/host_map.h"
+#include "server/rules/url.h"
 
 /* Limit of one line or array element; a page URL with all its extensions fits. */
 #define READER_MAX_ITEM_BYTES 393216u
@@ -87,6 +88,10 @@ struct reader_sink {
      * the call (NULL: text, or a repeated element). May be NULL. */
     void (*remark)(void *context, enum rule_code code, uint64_t line, const char *element);
 };
+
+/* Fills `out` with the loc of a rejected line, normalised in `url`, if the line has a valid one: in
+ * a replace that skips the line, its entry stays. */
+bool reader_rejected_entry(const struct rejection *rejection, struct url *url, struct entry *out);
 
 struct reader;
 

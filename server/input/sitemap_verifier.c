@@ -611,13 +611,6 @@ static bool is_wide(const char *text, size_t len)
            (len >= 2 && (memcmp(text, "<\0", 2) == 0 || memcmp(text, "\0<", 2) == 0));
 }
 
-/* Detects UTF-16 in text that is not XML. */
-static bool is_wide_text(const char *text, size_t len)
-{
-    size_t mark = detect_utf16(text, len) ? 2 : 0;
-    return detect_wide_text(text + mark, len - mark) && text[mark] != '<' && text[mark + 1] != '<';
-}
-
 /* The name of an encoding in which "<" or "<?xml" is written that expat does not read; NULL: none.
  */
 static const char *foreign_encoding(const char *text, size_t len)
@@ -723,7 +716,7 @@ static bool open_form(void *context, const char *head, size_t len)
     stray = detect_stray(head, len, &root);
     if (stray != SIZE_MAX && !detect_page(head, len))
         return detect_refuse_stray(f, head, stray, root);
-    if (is_wide_text(head, len))
+    if (detect_wide_text(head, len))
         return refuse_head(v, "not-utf8", "is text in UTF-16; a sitemap must be UTF-8");
     if (is_wide(head, len)) {
         start = START_WIDE;

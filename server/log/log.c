@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,6 +24,8 @@ static const char *const priorities[] = {"<3>", "<4>", "<6>", "<7>"};
 
 static atomic_int current_level = LOG_LEVEL_INFO;
 static atomic_int current_format = LOG_FORMAT_TEXT;
+static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;
+static char first_failure[512];             /* guarded by it */
 static _Atomic(const char *) failure_event; /* NULL: log_failure prints for the user of a command */
 static atomic_bool to_journal;
 static struct log_writer *_Atomic writer; /* NULL: the calling thread writes */
@@ -225,6 +228,10 @@ void log_failure(const char *what, const char *format, ...)
     const char *event = atomic_load(&failure_event);
     if (event != NULL) {
         log_event(LOG_LEVEL_ERROR, event, "%s: %s", what, message);
+        pthread_mutex_lock(&failure_lock);
+        if (first_failure[0] == '\0')
+            snprintf(first_failure, sizeof first_failure, "%.100s: %.400s", what, message);
+        pthread_mutex_unlock(&failure_lock);
         return;
     }
     if (atomic_load(&to_journal))
@@ -240,4 +247,14 @@ void log_failure(const char *what, const char *format, ...)
 void log_failures_as(const char *event)
 {
     atomic_store(&failure_event, event);
+    pthread_mutex_lock(&failure_lock);
+    first_failure[0] = '\0';
+    pthread_mutex_unlock(&failure_lock);
+}
+
+void log_first_failure(char *out, size_t size)
+{
+    pthread_mutex_lock(&failure_lock);
+    snprintf(out, size, "%s", first_failure);
+    pthread_mutex_unlock(&failure_lock);
 }

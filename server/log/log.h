@@ -47,6 +47,8 @@ void log_failure(const char *what, const char *format, ...) __attribute__((forma
 /* For a process whose start no user watches: from here on log_failure logs an event of this name,
  * at level error. `event` is static. */
 void log_failures_as(const char *event);
+/* The first failure that was logged since then; "": none. */
+void log_first_failure(char *out, size_t size);
 
 /* For the access log on stderr: writes a whole line, at most LINE_BYTES, possibly a little later
  * together with others. False if it was dropped. */

@@ -107,14 +107,15 @@ void await_list_publish(struct await_list *l, uint64_t file, uint64_t revision)
     if (file == 0)
         return;
     pthread_mutex_lock(&l->lock);
-    resume_and_unlock(l, (struct who){.kinds = WRITES, .before = file}, AWAIT_UNAVAILABLE);
+    resume_and_unlock(l, (struct who){.kinds = WRITES, .before = file}, AWAIT_REPLACED);
 }
 
-void await_list_reset(struct await_list *l)
+void await_list_reset(struct await_list *l, uint64_t file)
 {
     pthread_mutex_lock(&l->lock);
     l->published = 0;
-    resume_and_unlock(l, (struct who){.kinds = WRITES, .before = l->file + 1}, AWAIT_UNAVAILABLE);
+    resume_and_unlock(l, (struct who){.kinds = WRITES, .before = file != 0 ? file : l->file + 1},
+                      AWAIT_REPLACED);
     /* Long polls look again, and find that the catalogue is another one. */
     pthread_mutex_lock(&l->lock);
     resume_and_unlock(l, (struct who){.kinds = AWAIT_NEWER}, AWAIT_DONE);
@@ -123,7 +124,7 @@ void await_list_reset(struct await_list *l)
 void await_list_fail(struct await_list *l)
 {
     pthread_mutex_lock(&l->lock);
-    resume_and_unlock(l, (struct who){.kinds = WRITES}, AWAIT_UNAVAILABLE);
+    resume_and_unlock(l, (struct who){.kinds = WRITES, .before = l->file + 1}, AWAIT_REPLACED);
 }
 
 void await_list_expire(struct await_list *l, int64_t now_ms)

@@ -21,7 +21,7 @@ struct await {
     uint64_t file, revision;
     int64_t deadline_ms; /* CLOCK_MONOTONIC; 0: none */
     await_revision_done *done;
-    await_is_gone *is_gone; /* NULL: the client is not checked */
+    await_is_gone *is_gone; /* NULL: only `deadline_ms` ends it */
     void *context;
 };
 
@@ -41,15 +41,17 @@ void await_list_add(struct await_list *l, enum await_kind kind, uint64_t file, u
                     uint32_t timeout_ms, await_revision_done *done, await_is_gone *is_gone,
                     void *context);
 /* Everything of `file` up to `revision` is published: resumes the requests that this satisfies,
- * and, with UNAVAILABLE, those that wait for an earlier file. */
+ * and, with REPLACED, those that wait for an earlier file. */
 void await_list_publish(struct await_list *l, uint64_t file, uint64_t revision);
-/* Another catalogue is at the path: awaited revisions of the previous one will not come. */
-void await_list_reset(struct await_list *l);
-/* Resumes the acknowledgements with UNAVAILABLE: the catalogue is gone. Polls go on waiting. */
+/* Another catalogue is at the path: awaited revisions of the previous one will not come. `file`:
+ * its number, which may have been published already; 0: it has none of its own. */
+void await_list_reset(struct await_list *l, uint64_t file);
+/* Resumes the acknowledgements with REPLACED: the published file is gone. Those of a newer file,
+ * and polls, go on waiting. */
 void await_list_fail(struct await_list *l);
-#define AWAIT_LOOK_MS 1000 /* how often is_gone is asked: a system call each */
-/* Resumes those whose time is over: polls with DONE, acknowledgements with UNAVAILABLE; and those
- * whose client is gone with STOPPING. */
+#define AWAIT_LOOK_MS 1000 /* how often is_gone is asked */
+/* Resumes those whose time is over: polls with DONE, acknowledgements with UNAVAILABLE; and with
+ * STOPPING those that is_gone ends. */
 void await_list_expire(struct await_list *l, int64_t now_ms);
 /* Nobody waits. */
 bool await_list_is_empty(struct await_list *l);

@@ -2,7 +2,7 @@
 /* How it works. `lock` guards the table, the lists and all that is in a place; it is held for
  * pointers only, never over I/O, SQL, compression, a callback or the freeing of a resource.
  * `current` is changed under the place's own lock, too: so a GET of a page, which has the place
- * from the site map, needs only that lock. The order: `lock`, then a place's.
+ * from the page map, needs only that lock. The order: `lock`, then a place's.
  *
  * The race to get right, a change against a load:
  *
@@ -673,7 +673,7 @@ static void start_load(struct place *p)
 {
     struct cache *c = p->cache;
     struct resource_waiter *waiters;
-    if (workers_run(c->loaders[p->key.kind].workers, 0, run_load, p))
+    if (workers_run(c->loaders[p->key.kind].workers, p->load_of, run_load, p))
         return;
     pthread_mutex_lock(&c->lock);
     finish_load(p, UINT64_MAX, true, &waiters);
@@ -682,7 +682,7 @@ static void start_load(struct place *p)
     place_unref(p);
 }
 
-void cache_await(struct place *p, resource_awaited *done, void *context)
+void cache_await(struct place *p, int64_t site_id, resource_awaited *done, void *context)
 {
     struct resource_waiter *w = malloc(sizeof *w);
     if (w == NULL) {
@@ -697,8 +697,10 @@ void cache_await(struct place *p, resource_awaited *done, void *context)
         p->waiters = w;
         p->loading = true;
     }
-    if (begins)
+    if (begins) {
         place_ref(p);
+        p->load_of = site_id;
+    }
     pthread_mutex_unlock(&p->cache->lock);
     if (r != NULL) {
         free(w);

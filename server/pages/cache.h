@@ -73,6 +73,7 @@ struct place {
     uint64_t wanted;                 /* nothing older may be installed */
     int64_t fresh_until_ms;          /* of a file, which is looked at again later. clock_now_ms */
     bool loading;                    /* a loader is at work on it */
+    int64_t load_of;                 /* the site whose turn the load takes */
     bool listed;                     /* in the table and in a list; once removed it stays so */
     struct resource_waiter *waiters; /* the newest first */
     struct place *newer, *older;
@@ -159,5 +160,6 @@ void cache_set_loader(struct cache *c, enum held_kind kind, const struct loader 
 
 /* Calls `done` with a place's resource, not older than `wanted` is now: at once if it is in memory
  * and fresh, else after loading it. If that version no longer exists, since the catalogue was
- * restored to an earlier state, `done` gets the present one; UNAVAILABLE if none exists. */
-void cache_await(struct place *p, resource_awaited *done, void *context);
+ * restored to an earlier state, `done` gets the present one; UNAVAILABLE if none exists. A load
+ * takes a turn of the site whose request begins it (workers_run). */
+void cache_await(struct place *p, int64_t site_id, resource_awaited *done, void *context);

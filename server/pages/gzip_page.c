@@ -360,7 +360,7 @@ static bool bit_is_set(const uint64_t bits[PAGE_SEGMENT_BITS], uint32_t n)
 }
 
 enum catalogue_status builder_changed(struct catalogue_view *v, const struct page_record *page,
-                                      const struct resource *base, uint32_t *out)
+                                      const struct resource *base, uint32_t *out, uint64_t *kept)
 {
     uint64_t changed[PAGE_SEGMENT_BITS] = {0};
     enum catalogue_status status =
@@ -369,6 +369,9 @@ enum catalogue_status builder_changed(struct catalogue_view *v, const struct pag
     for (size_t i = 0; i < PAGE_SEGMENT_BITS; i++)
         count += (uint32_t)__builtin_popcountll(changed[i]);
     *out = count;
+    *kept = 0;
+    for (uint32_t i = 0; i < base->segment_count; i++)
+        *kept += bit_is_set(changed, i) ? 0 : base->segments[i].raw_len;
     return status;
 }
 

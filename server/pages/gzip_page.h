@@ -91,6 +91,7 @@ struct str *builder_buffer(struct builder *b);
  * version number shows. False when out of memory. */
 bool builder_version(struct builder *b, uint64_t out[2]);
 
-/* How many segments of the page changed since `base`, without rendering any. */
+/* How many segments of the page changed since `base`, without rendering any; `*kept`: the bytes of
+ * the others, uncompressed. */
 enum catalogue_status builder_changed(struct catalogue_view *v, const struct page_record *page,
-                                      const struct resource *base, uint32_t *out);
+                                      const struct resource *base, uint32_t *out, uint64_t *kept);

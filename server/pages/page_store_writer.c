@@ -162,13 +162,13 @@ static void store_pages(struct page_store_writer *k, bool all, uint64_t max_byte
 
 struct swept {
     struct cache *cache;
-    const struct site_map *routing;
+    const struct page_map *routing;
 };
 
 static bool is_page(void *context, int64_t index_id, uint32_t number)
 {
     const struct swept *swept = context;
-    struct place_key key = site_map_key(swept->routing, index_id, number);
+    struct place_key key = page_map_key(swept->routing, index_id, number);
     struct place *place = cache_find(swept->cache, &key);
     place_unref(place);
     return place != NULL;
@@ -176,10 +176,10 @@ static bool is_page(void *context, int64_t index_id, uint32_t number)
 
 static void sweep(struct page_store_writer *k)
 {
-    struct swept swept = {k->publisher->options.cache, publisher_site_map(k->publisher)};
-    const char *epoch = site_map_key(swept.routing, 0, 0).name;
+    struct swept swept = {k->publisher->options.cache, publisher_page_map(k->publisher)};
+    const char *epoch = page_map_key(swept.routing, 0, 0).name;
     page_store_sweep(k->store, epoch, is_page, &swept);
-    publisher_site_map_done(swept.routing);
+    publisher_page_map_done(swept.routing);
 }
 
 static bool forget_stored(void *context, struct place *place)

@@ -4,7 +4,7 @@
  * before the change is announced, then renders what is in memory. The race of a commit against a
  * build is explained in cache.c.
  *
- * Locks, the outer first: pass_lock, site_map_lock; the cache's are taken within either. None is
+ * Locks, the outer first: pass_lock, page_map_lock; the cache's are taken within either. None is
  * held over rendering, compression or a callback. */
 #include "server/pages/publisher.h"
 
@@ -14,18 +14,21 @@
 #include <time.h>
 
 #include "server/base/clock.h"
+#include "server/pages/page_map.h"
 #include "server/pages/publisher_state.h"
-#include "server/pages/site_map.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/page/render.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
-/* A page with more changed segments than this (a bulk) is dropped, not rebuilt: the next reader
- * builds it on another thread, and acknowledgements do not wait for it. */
+/* A page with more changed segments, or bytes in them, than this (a bulk) is dropped, not rebuilt:
+ * the next reader builds it on another thread, and acknowledgements do not wait for it. A segment
+ * of an index has 25 KB, one of page URLs with extensions up to a whole page. */
 #define PASS_MAX_SEGMENTS 50u
-/* Segments that one pass renders at most; pages beyond them are dropped, too. */
+#define PASS_MAX_BYTES    (4u << 20)
+/* What one pass renders at most; pages beyond it are dropped, too. */
 #define PASS_MAX_TOTAL_SEGMENTS 800u
+#define PASS_MAX_TOTAL_BYTES    (16u << 20)
 /* How long the answer to a write waits to be visible: far longer than a pass takes. A revision that
  * a shared catalogue lost may never come. */
 #define AWAIT_REVISION_MS 60000u
@@ -105,7 +108,7 @@ static bool is_same_list(struct catalogue_view *v, const struct page_place *s)
     if (catalogue_view_registry(v, &now) != CATALOGUE_OK)
         return false;
     const struct registry_index *list = registry_list_by_id(now, s->place.key.of);
-    bool same = list != NULL && site_map_list_hash(now, list) == atomic_load(&s->list);
+    bool same = list != NULL && page_map_list_hash(now, list) == atomic_load(&s->list);
     registry_unref(now);
     return same;
 }
@@ -129,7 +132,7 @@ static enum catalogue_status build_page(struct publisher *p, struct builder *b,
     if (status != CATALOGUE_OK)
         goto end;
     *revision = revisions.revision;
-    /* Another file is at the path, where this id may be another index: the site map that led here
+    /* Another file is at the path, where this id may be another index: the page map that led here
      * is about to be replaced. */
     *passing = strcmp(revisions.epoch, key->name) != 0;
     if (*passing && !is_same_list(v, s)) {
@@ -229,7 +232,7 @@ static bool is_in_registry(void *context, struct place *place)
     return atomic_load(&((struct page_place *)place)->mark) == *mark;
 }
 
-/* Replaces the site map; the old one lives until its last request is done. `new_era`: it is of
+/* Replaces the page map; the old one lives until its last request is done. `new_era`: it is of
  * another catalogue than before, or pages are framed differently, so all pages get new places. What
  * is served until then stays if the new one cannot be read. */
 static enum catalogue_status refresh_routing(struct publisher *p, struct catalogue_view *v,
@@ -241,39 +244,50 @@ static enum catalogue_status refresh_routing(struct publisher *p, struct catalog
         return status;
     p->era += new_era;
     p->mark++;
-    struct site_map_of of = {registry, epoch, p->era, p->mark};
-    struct site_map *fresh = site_map_new(&of, p->policies, p->options.cache, p->routing);
+    struct page_map_of of = {registry, epoch, p->era, p->mark};
+    struct page_map *fresh = page_map_new(&of, p->policies, p->options.cache, p->routing);
     registry_unref(registry);
     if (fresh == NULL)
         return CATALOGUE_NO_MEMORY;
-    pthread_rwlock_wrlock(&p->site_map_lock);
-    const struct site_map *old = p->routing;
+    pthread_rwlock_wrlock(&p->page_map_lock);
+    const struct page_map *old = p->routing;
     p->routing = fresh;
-    pthread_rwlock_unlock(&p->site_map_lock);
-    if (old != NULL && !site_map_keeps(fresh, old))
+    pthread_rwlock_unlock(&p->page_map_lock);
+    if (old != NULL && !page_map_keeps(fresh, old))
         atomic_store(&p->moved_at, (int64_t)time(NULL));
-    publisher_site_map_done(old);
+    publisher_page_map_done(old);
     cache_sweep(p->options.cache, HELD_PAGE, is_in_registry, &p->mark);
     page_store_writer_pages_moved(p->keeper);
     return CATALOGUE_OK;
 }
 
+/* What a pass may still render; the last page may exceed the bytes, by PASS_MAX_BYTES. */
+struct pass_budget {
+    uint32_t segments;
+    uint64_t bytes;
+};
+
 /* Renders what changed since `base` and installs the result. False: the page must be dropped. */
 static bool republish(struct publisher *p, struct catalogue_view *v, uint64_t revision,
                       const struct page_record *page, struct place *place,
-                      const struct resource *base, uint32_t *budget)
+                      const struct resource *base, struct pass_budget *budget)
 {
     uint32_t changed, rendered;
+    uint64_t kept;
     struct resource *fresh;
-    if (builder_changed(v, page, base, &changed) != CATALOGUE_OK)
+    if (builder_changed(v, page, base, &changed, &kept) != CATALOGUE_OK)
         return false;
-    if (changed > PASS_MAX_SEGMENTS || changed > *budget)
+    /* The bytes of the record are at least those of the page. */
+    if (changed > PASS_MAX_SEGMENTS || changed > budget->segments ||
+        page->bytes > kept + PASS_MAX_BYTES || budget->bytes == 0)
         return false;
-    *budget -= changed;
+    budget->segments -= changed;
     builder_style(p->builder, atomic_load(&p->styled));
     bool built =
         builder_page(p->builder, v, revision, page, base, &fresh, &rendered) == CATALOGUE_OK;
     if (built) {
+        uint64_t bytes = fresh->raw_len - kept;
+        budget->bytes -= bytes < budget->bytes ? bytes : budget->bytes;
         atomic_fetch_add(&p->segments_rendered, rendered);
         pause_build(p, page->index_id, page->number, revision);
     }
@@ -302,12 +316,28 @@ static void record_changed(struct publisher *p, const struct page_record *page)
         atomic_store(&p->changed_at, page->changed_at);
 }
 
+/* Remembers a page whose last change is in the future, until it changes again. */
+static void record_ahead(struct publisher *p, const struct page_record *page, int64_t now)
+{
+    bool is = !page->removed && page->changed_at > now + CLOCK_SLACK_SECONDS;
+    for (unsigned i = 0; i < p->ahead_count; i++)
+        if (p->ahead[i].index_id == page->index_id && p->ahead[i].number == page->number) {
+            p->ahead[i] = p->ahead[--p->ahead_count];
+            break;
+        }
+    if (is && p->ahead_count == AHEAD_MOST)
+        p->ahead_more = true;
+    else if (is)
+        p->ahead[p->ahead_count++] =
+            (struct page_ahead){page->index_id, page->changed_at, page->number};
+}
+
 /* Finds the place of a page of the map's catalogue, with a reference; NULL if there is no such
  * page. */
-static struct place *find_page(struct publisher *p, const struct site_map *routing,
+static struct place *find_page(struct publisher *p, const struct page_map *routing,
                                int64_t index_id, uint32_t number)
 {
-    struct place_key key = site_map_key(routing, index_id, number);
+    struct place_key key = page_map_key(routing, index_id, number);
     return cache_find(p->options.cache, &key);
 }
 
@@ -320,10 +350,12 @@ static void report_page(struct publisher *p, const char *epoch, const struct pag
 /* Raises `wanted` of the place of each page. */
 static void want_pages(struct publisher *p, struct page_list *list)
 {
+    int64_t now = (int64_t)time(NULL);
     for (size_t i = 0; i < list->count; i++) {
         const struct page_record *page = &list->pages[i].page;
         struct place *place = find_page(p, p->routing, page->index_id, page->number);
         record_changed(p, page);
+        record_ahead(p, page, now);
         report_page(p, p->epoch, page);
         if (place == NULL)
             continue;
@@ -337,7 +369,7 @@ static void want_pages(struct publisher *p, struct page_list *list)
 static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_t revision,
                           const struct page_list *list)
 {
-    uint32_t budget = PASS_MAX_TOTAL_SEGMENTS;
+    struct pass_budget budget = {PASS_MAX_TOTAL_SEGMENTS, PASS_MAX_TOTAL_BYTES};
     for (size_t i = 0; i < list->count; i++) {
         const struct page_record *page = &list->pages[i].page;
         struct place *place = list->pages[i].place;
@@ -355,8 +387,8 @@ static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_
 
 /* ---- pages with a query */
 
-/* Lookups of one pass, a few microseconds each; pages beyond them do not answer requests with a
- * query. */
+/* Lookups and rows of one site in one pass, a few microseconds each; pages beyond them do not
+ * answer requests with a query. */
 #define QUERY_LOOKUPS 2000u
 
 static bool is_there(void *context, const struct entry_record *record)
@@ -366,32 +398,41 @@ static bool is_there(void *context, const struct entry_record *record)
     return false;
 }
 
+/* Whether a loc is the path with a query. Rows of removed indexes are looked at, too: they may be
+ * many, so the lookup ends with the budget. */
 static enum catalogue_status find_query(struct catalogue_view *v, const struct registry_site *site,
-                                        const char *path, bool *found)
+                                        const char *path, uint32_t *budget, bool *found)
 {
     char prefix[LOC_MAX_CHARS + 1];
-    struct entry_list one = {.site_id = site->id, .prefix = prefix, .limit = 1};
+    struct entry_search one = {.list = {.site_id = site->id, .prefix = prefix, .limit = 1},
+                               .effort = *budget};
+    struct entry_searched searched;
     int len = snprintf(prefix, sizeof prefix, "%s%s?", site->origin, path);
-    if (*found || len < 0 || (size_t)len >= sizeof prefix)
+    if (len < 0 || (size_t)len >= sizeof prefix)
         return CATALOGUE_OK;
-    return catalogue_view_list(v, &one, is_there, found);
+    enum catalogue_status status = catalogue_view_search(v, &one, is_there, found, &searched);
+    *found = *found || searched.more;
+    *budget -= searched.looked_at < *budget ? (uint32_t)searched.looked_at : *budget;
+    *budget -= *budget > 0;
+    return status;
 }
 
 static enum catalogue_status record_query(struct publisher *p, struct catalogue_view *v,
                                           const struct registry_site *site,
                                           const struct registry_index *list, uint32_t number,
-                                          uint32_t *lookups)
+                                          uint32_t *budget)
 {
     char path[PAGE_PATH_SIZE];
-    bool found = *lookups >= QUERY_LOOKUPS;
+    bool found = false;
     enum catalogue_status status = CATALOGUE_OK;
     struct place *place = find_page(p, p->routing, list->id, number);
     if (place == NULL)
         return CATALOGUE_OK;
     for (int gz = 0; gz < 2 && status == CATALOGUE_OK && !found; gz++) {
         scope_page_path(list->path, list->page_pattern, number, gz == 1, path);
-        status = find_query(v, site, path, &found);
-        ++*lookups;
+        found = *budget == 0;
+        if (!found)
+            status = find_query(v, site, path, budget, &found);
     }
     if (status == CATALOGUE_OK)
         atomic_store(&((struct page_place *)place)->takes_query, !found);
@@ -399,12 +440,27 @@ static enum catalogue_status record_query(struct publisher *p, struct catalogue_
     return status;
 }
 
-static bool is_of_site(const struct page_list *list, int64_t site_id)
+/* Sets `touched` to the sites of the registry with pages in `list` (NULL: all of them). False when
+ * out of memory. */
+static bool find_touched(struct publisher *p, const struct registry *registry,
+                         const struct page_list *list)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->pages[i].page.site_id == site_id)
-            return true;
-    return false;
+    if (p->touched_room < registry->site_count) {
+        bool *grown = reallocarray(p->touched, registry->site_count, sizeof *grown);
+        if (grown == NULL)
+            return false;
+        p->touched = grown;
+        p->touched_room = registry->site_count;
+    }
+    if (registry->site_count > 0)
+        memset(p->touched, list == NULL, registry->site_count);
+    for (size_t i = 0; list != NULL && i < list->count; i++) {
+        const struct registry_site *site =
+            registry_site_by_id(registry, list->pages[i].page.site_id);
+        if (site != NULL)
+            p->touched[site - registry->sites] = true;
+    }
+    return true;
 }
 
 /* Notes for each page of the sites with pages in `list` (NULL: of all sites) whether it answers
@@ -412,17 +468,18 @@ static bool is_of_site(const struct page_list *list, int64_t site_id)
 static enum catalogue_status record_queries(struct publisher *p, struct catalogue_view *v,
                                             const struct page_list *list)
 {
-    const struct registry *registry = site_map_registry(p->routing);
+    const struct registry *registry = page_map_registry(p->routing);
     const struct registry_index *of;
-    enum catalogue_status status = CATALOGUE_OK;
+    enum catalogue_status status =
+        find_touched(p, registry, list) ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
     for (size_t s = 0; s < registry->site_count && status == CATALOGUE_OK; s++) {
         const struct registry_site *site = &registry->sites[s];
-        uint32_t lookups = 0;
-        if (list != NULL && !is_of_site(list, site->id))
+        uint32_t budget = QUERY_LOOKUPS;
+        if (!p->touched[s])
             continue;
         for (size_t i = 0; (of = registry_site_list(site, i)) != NULL; i++)
             for (size_t n = 0; n < of->page_count && status == CATALOGUE_OK; n++)
-                status = record_query(p, v, site, of, of->pages[n], &lookups);
+                status = record_query(p, v, site, of, of->pages[n], &budget);
     }
     return status;
 }
@@ -439,6 +496,7 @@ static bool count_entries(void *context, const struct page_record *page, const c
     struct place *place = find_page(p, p->routing, page->index_id, page->number);
     (void)url;
     report_page(p, p->epoch, page);
+    record_ahead(p, page, (int64_t)time(NULL));
     if (place == NULL)
         return true;
     atomic_store(&((struct page_place *)place)->entries, page->removed ? 0 : page->entries);
@@ -447,13 +505,15 @@ static bool count_entries(void *context, const struct page_record *page, const c
     return true;
 }
 
-/* Forgets the catalogue: another file is at the path. */
-static void pass_reset(struct publisher *p)
+/* Forgets the catalogue: another file is at the path. `file`: as for await_list_reset. */
+static void pass_reset(struct publisher *p, uint64_t file)
 {
     p->epoch[0] = '\0';
     atomic_store(&p->seen, 0);
     atomic_store(&p->changed_at, 0);
-    await_list_reset(&p->awaits);
+    p->ahead_count = 0;
+    p->ahead_more = false;
+    await_list_reset(&p->awaits, file);
 }
 
 /* Under pass_lock: finds the pages that changed since `seen`, and raises their `wanted`. `*news`:
@@ -473,7 +533,7 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
     if (!*news)
         return CATALOGUE_OK;
     if (!*first && (!same || now->revision < seen)) {
-        pass_reset(p); /* another catalogue, or an older copy, is at the path */
+        pass_reset(p, 0); /* another catalogue, or an older copy, is at the path */
         *first = true;
     }
     bool rerouted = *first || p->registry_revision != now->registry_revision;
@@ -485,9 +545,9 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
     }
     if (*first) {
         report_page(p, now->epoch, NULL);
-        status = catalogue_view_pages_since(v, 0, count_entries, p);
+        status = catalogue_view_pages_since(v, 0, 0, count_entries, p);
     } else {
-        status = catalogue_view_pages_since(v, seen, collect_page, list);
+        status = catalogue_view_pages_since(v, seen, 0, collect_page, list);
         if (status == CATALOGUE_OK && list->failed)
             status = CATALOGUE_NO_MEMORY;
     }
@@ -546,7 +606,7 @@ bool publisher_reconfigure(struct publisher *p, struct publish_policies *policie
         p->policies = policies;
         bool restyled = atomic_exchange(&p->styled, is_styled(policies)) != is_styled(policies);
         status = catalogue_view_revisions(v, &now);
-        /* A registry newer than `seen` does no harm: the next pass makes the site map again. If
+        /* A registry newer than `seen` does no harm: the next pass makes the page map again. If
          * another catalogue is at the path, the next pass makes it of that one. */
         if (status == CATALOGUE_OK && strcmp(now.epoch, p->epoch) == 0)
             status = refresh_routing(p, v, now.epoch, restyled);
@@ -592,7 +652,7 @@ static void handle_wait_result(struct publisher *p, enum catalogue_wait_result r
     }
     if (result == CATALOGUE_WAIT_REOPENED) {
         pthread_mutex_lock(&p->pass_lock);
-        pass_reset(p);
+        pass_reset(p, catalogue_files(p->catalogue));
         pthread_mutex_unlock(&p->pass_lock);
     }
     if (result == CATALOGUE_WAIT_TIMEOUT && !*retry) {
@@ -612,22 +672,77 @@ static void record_clock(struct publisher *p, const char *event, int64_t seconds
     publisher_record(p, event, text);
 }
 
-/* Reports, each once, a clock that was set while the server runs, and a catalogue whose last change
- * is in the clock's future. A suspend does not look like a clock that was set: CLOCK_BOOTTIME
- * counts its time, too. */
+static bool find_ahead(void *context, const struct page_record *page, const char *url)
+{
+    struct publisher *p = context;
+    (void)url;
+    record_ahead(p, page, (int64_t)time(NULL));
+    return !p->ahead_more;
+}
+
+/* Looks through all pages: the clock was set back, or only some of them fitted. */
+static void look_for_ahead(struct publisher *p)
+{
+    struct catalogue_view *v;
+    if (catalogue_view_begin(p->catalogue, &v) != CATALOGUE_OK)
+        return;
+    p->ahead_count = 0;
+    p->ahead_more = false;
+    if (catalogue_view_pages_since(v, 0, 0, find_ahead, p) != CATALOGUE_OK)
+        p->ahead_more = true; /* look again */
+    catalogue_view_end(v);
+}
+
+int64_t publisher_newest_at(struct publisher *p)
+{
+    return atomic_load(&p->newest_at);
+}
+
+/* Reports, each once, a clock that was set while the server runs, and a change of the catalogue or
+ * of a page that is in the clock's future. A suspend does not look like a clock that was set:
+ * CLOCK_BOOTTIME counts its time, too. */
 static void watch_clock(struct publisher *p)
 {
     int64_t now = (int64_t)time(NULL), up = clock_read_ns(CLOCK_BOOTTIME) / 1000000000;
-    int64_t moved = now - up - p->clock_offset;
-    if (p->clock_offset != 0 && (moved > CLOCK_SLACK_SECONDS || moved < -CLOCK_SLACK_SECONDS))
+    int64_t moved = p->clock_offset != 0 ? now - up - p->clock_offset : 0;
+    if (moved > CLOCK_SLACK_SECONDS || moved < -CLOCK_SLACK_SECONDS)
         record_clock(p, "clock-set", now);
     p->clock_offset = now - up;
 
     int64_t changed_at = catalogue_changed_at(p->catalogue);
     bool ahead = changed_at > now + CLOCK_SLACK_SECONDS;
+    if (moved < -CLOCK_SLACK_SECONDS || (ahead && !p->clock_behind) ||
+        (p->ahead_more && p->ahead_count == 0))
+        look_for_ahead(p);
+    for (unsigned i = p->ahead_count; i-- > 0;) {
+        if (p->ahead[i].changed_at > changed_at)
+            changed_at = p->ahead[i].changed_at;
+        if (p->ahead[i].changed_at <= now + CLOCK_SLACK_SECONDS) /* the clock has caught up */
+            p->ahead[i] = p->ahead[--p->ahead_count];
+    }
+    ahead = changed_at > now + CLOCK_SLACK_SECONDS;
+    atomic_store(&p->newest_at, changed_at);
     if (ahead != p->clock_behind)
         record_clock(p, ahead ? "clock-behind" : "clock-agrees", ahead ? changed_at : now);
     p->clock_behind = ahead;
+}
+
+static void watch_aliases(struct publisher *p)
+{
+    const struct page_map *map = publisher_page_map(p);
+    alias_watch_step(&p->alias_watch, map, atomic_load(&p->seen), p->catalogue);
+    publisher_page_map_done(map);
+}
+
+void publisher_alias_faults(struct publisher *p, alias_fault *each, void *context)
+{
+    const struct alias_watch *w = &p->alias_watch;
+    pthread_mutex_lock(&p->alias_watch.lock);
+    if (w->last_hidden.count > 0)
+        each(context, true, w->last_hidden.count, str_text(&w->last_hidden.first));
+    if (w->last_nowhere.count > 0)
+        each(context, false, w->last_nowhere.count, str_text(&w->last_nowhere.first));
+    pthread_mutex_unlock(&p->alias_watch.lock);
 }
 
 static void publisher_run(void *context)
@@ -639,6 +754,7 @@ static void publisher_run(void *context)
         handle_wait_result(p, catalogue_wait(p->catalogue, quiet ? QUIET_TICK_MS : TICK_MS),
                            &retry);
         watch_clock(p);
+        watch_aliases(p);
         await_list_expire(&p->awaits, clock_now_ms());
     }
 }
@@ -649,16 +765,18 @@ static void publisher_free(struct publisher *p)
     page_store_writer_stop(p->keeper);
     p->mark++; /* no page has it */
     cache_sweep(p->options.cache, HELD_PAGE, is_in_registry, &p->mark);
-    publisher_site_map_done(p->routing);
+    publisher_page_map_done(p->routing);
     for (unsigned i = 0; i < p->idle_builder_count; i++)
         builder_free(p->idle_builders[i]);
     builder_free(p->builder);
+    free(p->touched);
+    alias_watch_done(&p->alias_watch);
     policies_free(p->policies);
     await_list_done(&p->awaits);
     pthread_mutex_destroy(&p->trouble_lock);
     pthread_mutex_destroy(&p->builders_lock);
     pthread_mutex_destroy(&p->pass_lock);
-    pthread_rwlock_destroy(&p->site_map_lock);
+    pthread_rwlock_destroy(&p->page_map_lock);
     free(p);
 }
 
@@ -677,10 +795,11 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
     p->catalogue = options->catalogue;
     p->readable = true;
     atomic_init(&p->moved_at, catalogue_was_served(p->catalogue) ? (int64_t)time(NULL) : 0);
-    pthread_rwlock_init(&p->site_map_lock, NULL);
+    pthread_rwlock_init(&p->page_map_lock, NULL);
     pthread_mutex_init(&p->pass_lock, NULL);
     pthread_mutex_init(&p->builders_lock, NULL);
     pthread_mutex_init(&p->trouble_lock, NULL);
+    alias_watch_init(&p->alias_watch);
     await_list_init(&p->awaits);
 
     enum catalogue_status status = CATALOGUE_NO_MEMORY;
@@ -728,12 +847,12 @@ void publisher_stop(struct publisher *p)
 
 /* ---- what HTTP asks ------------------------------------------------------------------------ */
 
-const struct site_map *publisher_site_map(struct publisher *p)
+const struct page_map *publisher_page_map(struct publisher *p)
 {
-    pthread_rwlock_rdlock(&p->site_map_lock);
-    const struct site_map *r = p->routing;
-    site_map_ref(r);
-    pthread_rwlock_unlock(&p->site_map_lock);
+    pthread_rwlock_rdlock(&p->page_map_lock);
+    const struct page_map *r = p->routing;
+    page_map_ref(r);
+    pthread_rwlock_unlock(&p->page_map_lock);
     return r;
 }
 
@@ -760,10 +879,10 @@ void publisher_await_revision(struct publisher *p, uint64_t revision, await_revi
 }
 
 void publisher_await_forwarded(struct publisher *p, uint64_t revision, await_revision_done *done,
-                               void *context)
+                               await_is_gone *is_gone, void *context)
 {
     await_list_add(&p->awaits, AWAIT_FORWARDED, catalogue_files(p->catalogue), revision,
-                   AWAIT_REVISION_MS, done, NULL, context);
+                   AWAIT_REVISION_MS, done, is_gone, context);
 }
 
 uint64_t publisher_revision(struct publisher *p)
@@ -784,7 +903,7 @@ void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout
 bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number, bool gz,
                          char out[RESOURCE_ETAG_SIZE])
 {
-    const struct site_map *routing = publisher_site_map(p);
+    const struct page_map *routing = publisher_page_map(p);
     struct place *place = find_page(p, routing, index_id, number);
     struct resource *s = place == NULL ? NULL : place_peek(place);
     if (s != NULL)
@@ -792,7 +911,7 @@ bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number,
     bool hot = s != NULL;
     resource_unref(s);
     place_unref(place);
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     return hot;
 }
 
@@ -801,8 +920,8 @@ void publisher_each_index(struct publisher *p,
                                        uint64_t pages, uint64_t entries),
                           void *context)
 {
-    const struct site_map *routing = publisher_site_map(p);
-    const struct registry *registry = site_map_registry(routing);
+    const struct page_map *routing = publisher_page_map(p);
+    const struct registry *registry = page_map_registry(routing);
     for (size_t i = 0; i < registry->site_count; i++) {
         const struct registry_site *site = &registry->sites[i];
         for (size_t k = 0; k < site->index_count; k++) {
@@ -817,7 +936,12 @@ void publisher_each_index(struct publisher *p,
             each(context, site->origin, index->path, index->page_count, entries);
         }
     }
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
+}
+
+bool publisher_serves_since(const struct publisher *p, uint64_t ns)
+{
+    return atomic_load(&p->fresh_ns) >= ns;
 }
 
 void publisher_stats_get(struct publisher *p, struct publisher_stats *out)

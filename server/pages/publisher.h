@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The publisher: finds every change of the catalogue, whatever its cause, and keeps snapshots and
- * the site map fresh, so that no acknowledged write is ever hidden.
+ * the page map fresh, so that no acknowledged write is ever hidden.
  *
  * Invariants (numbered; tests name them):
  * 1. A page's place exists before the read transaction of its build begins.
@@ -20,7 +20,7 @@
 #include "server/pages/cache.h"
 
 struct publisher;
-struct site_map; /* hosts and paths of one registry; immutable, shared */
+struct page_map; /* hosts and paths of one registry; immutable, shared */
 
 struct publish_alias {
     const char *from, *to;
@@ -103,19 +103,30 @@ struct site_target {
     size_t text_len;
 };
 
-/* The current one; the caller gives it back with publisher_site_map_done. Never waits for
+/* The current one; the caller gives it back with publisher_page_map_done. Never waits for
  * I/O. Any thread. */
-const struct site_map *publisher_site_map(struct publisher *p);
-void publisher_site_map_done(const struct site_map *shared);
+const struct page_map *publisher_page_map(struct publisher *p);
+void publisher_page_map_done(const struct page_map *shared);
 /* Looks up `host` (the request's, NULL: none) and `path`. No allocation, no lock. */
-void site_map_find(const struct site_map *r, const char *host, const char *path,
+void page_map_find(const struct page_map *r, const char *host, const char *path,
                    struct site_target *out);
 /* When a page or site, or perhaps something else, was last removed from an address (Unix seconds);
  * 0: never since the start. A file that is served there now may have the date with which the
  * removed one was served. Any thread. */
 int64_t publisher_moved_at(struct publisher *p);
+/* The time of the catalogue's last change, or of the last change of a page if that is later, as of
+ * the last second or so: a page keeps the time of a clock that was ahead until it changes again.
+ * Any thread. */
+int64_t publisher_newest_at(struct publisher *p);
 /* The registry that the map was made of. Borrowed while the map is held. */
-const struct registry *site_map_registry(const struct site_map *r);
+const struct registry *page_map_registry(const struct page_map *r);
+
+/* Reports by up to two calls how many aliases redirect a listed sitemap (`hides`), and how many
+ * lead to neither a list nor a listed sitemap of their site, with a sentence about the first; as
+ * they were found some seconds ago. Texts are borrowed for the call, which must be short. Any
+ * thread. */
+typedef void alias_fault(void *context, bool hides, size_t count, const char *first);
+void publisher_alias_faults(struct publisher *p, alias_fault *each, void *context);
 
 /* Whether a GET of the page's path with a query (a tracking parameter, a cache buster) gets the
  * page. False if an entry of the site is the page's URL with a query: another program may serve
@@ -128,14 +139,15 @@ bool publisher_forget(struct publisher *p, struct place *page);
 
 /* Calls `done` once everything up to `revision` is published, at once or later on another thread:
  * then a write is acknowledged. UNAVAILABLE, after a minute at the latest: the catalogue cannot be
- * read, or its file was replaced. */
+ * read. REPLACED: its file is another one, or gone. */
 typedef void await_revision_done(void *context, enum await_result result);
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
                               void *context);
-/* The same for what another node applied; STOPPING once the publisher is quiesced: if the log
- * cannot be reached, it may never come. */
+/* The same for what another node applied, which may never come: STOPPING once the publisher is
+ * quiesced, or once `is_gone` is true, which is called about once a second. */
+typedef bool await_is_gone(void *context);
 void publisher_await_forwarded(struct publisher *p, uint64_t revision, await_revision_done *done,
-                               void *context);
+                               await_is_gone *is_gone, void *context);
 
 /* The revision up to which everything is published. Any thread, never waits. */
 uint64_t publisher_revision(struct publisher *p);
@@ -143,7 +155,6 @@ uint64_t publisher_revision(struct publisher *p);
 /* Calls `done` when a revision newer than `since` is published, or after `timeout_ms`, or with
  * AWAIT_STOPPING. `is_gone` is called about once a second, and ends the wait with
  * AWAIT_STOPPING where it is true. For long polls; thousands may wait. */
-typedef bool await_is_gone(void *context);
 void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
                            await_revision_done *done, await_is_gone *is_gone, void *context);
 /* Resumes every long poll and every wait for another node's write now (AWAIT_STOPPING), and later
@@ -173,6 +184,8 @@ struct publisher_stats {
     char trouble[256];
 };
 void publisher_stats_get(struct publisher *p, struct publisher_stats *out);
+/* Whether all that was committed at this time (monotonic) is served. Thread safe, never waits. */
+bool publisher_serves_since(const struct publisher *p, uint64_t ns);
 /* Calls `each` for every index: pages with entries, and the entries in them, as last published. By
  * origin, then path. From memory; any thread. The strings are valid for the call. */
 void publisher_each_index(struct publisher *p,

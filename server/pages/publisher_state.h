@@ -9,14 +9,17 @@
 #include <stdint.h>
 
 #include "server/base/thread.h"
+#include "server/pages/alias_watch.h"
 #include "server/pages/await.h"
 #include "server/pages/gzip_page.h"
+#include "server/pages/page_map.h"
 #include "server/pages/page_store.h"
 #include "server/pages/publisher.h"
-#include "server/pages/site_map.h"
 #include "server/pages/workers.h"
 
 #define BUILD_MAX_THREADS 16u
+
+#define AHEAD_MOST 256
 
 struct publisher {
     struct publisher_options options;
@@ -24,8 +27,8 @@ struct publisher {
     atomic_bool styled;                /* as the policies say */
     struct publish_policies *policies; /* owned; NULL: none. pass_lock */
 
-    pthread_rwlock_t site_map_lock;
-    const struct site_map *routing; /* owned reference */
+    pthread_rwlock_t page_map_lock;
+    const struct page_map *routing; /* owned reference */
 
     struct await_list awaits;
 
@@ -34,8 +37,10 @@ struct publisher {
     pthread_mutex_t pass_lock;
     struct builder *builder;    /* the passes' own */
     char epoch[EPOCH_SIZE];     /* of the catalogue seen; "" before the first pass. pass_lock */
-    uint64_t era, mark;         /* as in struct site_map_of. pass_lock */
+    uint64_t era, mark;         /* as in struct page_map_of. pass_lock */
     uint64_t registry_revision; /* pass_lock */
+    bool *touched;              /* which sites of the registry a pass changes. pass_lock */
+    size_t touched_room;
 
     struct workers *builds;
     pthread_mutex_t builders_lock;
@@ -55,10 +60,18 @@ struct publisher {
     atomic_uint_fast64_t fresh_ns; /* clock_now_ns when `seen` was the newest */
     struct histogram publish_ns, build_ns;
 
-    /* Used by the thread alone: the system's clock minus CLOCK_BOOTTIME, 0 at first; whether the
-     * catalogue's last change is in the future. */
+    /* Used by passes and the thread alone: the system's clock minus CLOCK_BOOTTIME, 0 at first;
+     * whether a change is in the future; pages whose last change is, `ahead_more`: or more. */
     int64_t clock_offset;
     bool clock_behind;
+    struct page_ahead {
+        int64_t index_id, changed_at;
+        uint32_t number;
+    } ahead[AHEAD_MOST];
+    unsigned ahead_count;
+    bool ahead_more;
+    atomic_int_fast64_t newest_at; /* publisher_newest_at */
+    struct alias_watch alias_watch;
 
     pthread_mutex_t trouble_lock;
     bool readable;

@@ -103,6 +103,7 @@ void resource_unref(struct resource *r);
 enum await_result {
     AWAIT_DONE,        /* here it is */
     AWAIT_NONE,        /* none exists: a page without entries, no such file */
+    AWAIT_REPLACED,    /* the file is gone or was replaced by another one */
     AWAIT_UNAVAILABLE, /* it cannot be read now, or no memory: try again later */
     AWAIT_STOPPING,
 };

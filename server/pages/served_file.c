@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "server/base/clock.h"
+#include "server/base/text.h"
 #include "server/pages/workers.h"
 #include "server/rules/limits.h"
 
@@ -186,6 +187,15 @@ static bool is_gzip(const struct resource *b)
     return b->raw_len >= 2 && b->bytes[0] == 0x1f && b->bytes[1] == 0x8b;
 }
 
+/* A text list of URLs, whatever its name: it does not begin as XML does. */
+static bool is_list(const struct resource *b)
+{
+    size_t at = b->raw_len >= 3 && memcmp(b->bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    while (at < b->raw_len && ascii_is_space((char)b->bytes[at]))
+        at++;
+    return at < b->raw_len && b->bytes[at] != '<';
+}
+
 /* The tag of the compressed form covers all that decides its bytes. */
 static void write_gzip_tag(struct resource *b, int level)
 {
@@ -235,7 +245,7 @@ static bool served_file_finish(struct resource *b, const char *path, int level)
         b->content_type = is_gzip(b) ? "application/gzip" : "application/octet-stream";
         return true;
     }
-    if (ends_with(path, ".txt"))
+    if (ends_with(path, ".txt") || is_list(b))
         b->content_type = "text/plain; charset=utf-8";
     return b->raw_len < GZIP_MIN_BYTES || make_gzip(b, level);
 }
@@ -371,7 +381,7 @@ struct resource *served_files_get(struct served_files *files, size_t source, con
 }
 
 void served_files_await(struct served_files *files, size_t source, const char *path,
-                        resource_awaited *done, void *context)
+                        int64_t site_id, resource_awaited *done, void *context)
 {
     struct place_key key = key_of(source, path);
     struct place *place = cache_place(files->options.cache, &key, sizeof(struct served_file));
@@ -379,7 +389,7 @@ void served_files_await(struct served_files *files, size_t source, const char *p
         done(context, AWAIT_UNAVAILABLE, NULL);
         return;
     }
-    cache_await(place, done, context);
+    cache_await(place, site_id, done, context);
     place_unref(place);
 }
 

@@ -48,9 +48,9 @@ struct resource *served_files_get(struct served_files *files, size_t source, con
 
 /* Asks for a file. AWAIT_NONE: there is no such file, it cannot be read, or is larger than a
  * sitemap may be; AWAIT_UNAVAILABLE: no memory, the disk fails, it is being written. `path` is
- * copied. */
+ * copied. `site_id`: the request's, see cache_await. */
 void served_files_await(struct served_files *files, size_t source, const char *path,
-                        resource_awaited *done, void *context);
+                        int64_t site_id, resource_awaited *done, void *context);
 
 /* The files of a source may have changed: each is looked at before it is served again. For a scan
  * that finds changes. Any thread. */

@@ -112,8 +112,8 @@ bool workers_run(struct workers *w, int64_t site_id, void (*job)(void *context),
         return false;
     *j = (struct job){NULL, job, context};
     pthread_mutex_lock(&w->lock);
-    bool has_room = site_id == 0 || line->queued < (w->max_queued + 1) / 2;
-    bool taken = w->queued < w->max_queued && has_room && !w->ending;
+    uint32_t own = site_id != 0 ? line->queued : 0;
+    bool taken = site_has_room(own, w->queued, w->max_queued) && !w->ending;
     if (taken) {
         enqueue(w, line, j);
         pthread_cond_signal(&w->more);

@@ -37,6 +37,7 @@ struct entry {
     enum field_state digest_state;
     enum field_state extensions_state;
     bool gone;         /* in a split: remove the page URL */
+    bool rejected;     /* in a replace: the line is invalid and was reported; its entry stays */
     uint32_t position; /* wanted position (import of an export) or POSITION_NONE */
     uint64_t line;     /* 1-based line or array element it came from; 0: single */
     rule_set remarks;  /* warnings so far */

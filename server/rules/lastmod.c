@@ -337,6 +337,12 @@ static bool instant_of(const char *stored, int64_t *out)
     return true;
 }
 
+bool lastmod_is_later(const char *a, const char *b)
+{
+    int64_t x, y;
+    return instant_of(a, &x) && (!instant_of(b, &y) || x > y);
+}
+
 void lastmod_policy(const uint64_t stored_hash[2], const uint64_t new_hash[2],
                     const char *stored_lastmod, int64_t mtime, int64_t now,
                     struct lastmod_verdict *out)

@@ -57,6 +57,8 @@ bool lastmod_is_too_old(const char *stored);
 bool lastmod_renders(const char *stored);
 /* True if both are stored values and the second is more than a year before the first. */
 bool lastmod_is_set_back(const char *from, const char *to);
+/* True if `a` is a stored value, and `b` is an earlier one or NULL. `a` may be NULL. */
+bool lastmod_is_later(const char *a, const char *b);
 /* The remarks on a stored value (coarse, date only). */
 rule_set lastmod_remarks(const char *stored);
 /* Writes Unix seconds as "2026-11-21T08:30:00Z" (RFC 3339) to `out`, 21 bytes. Years 0 to 9999. */

@@ -301,22 +301,23 @@ static size_t next_url(const struct robots_line *line, size_t *done, const char 
 
         while (next < len && separates(value[next]))
             next++;
-        if (next > end && (next == len || begins_url(value + next, len - next)))
+        if (next == end)
+            continue;
+        if (next == len || begins_url(value + next, len - next))
             break;
+        end = next - 1; /* each separator is looked at once */
     }
     *url = value + begin;
     *done = end;
     return end - begin;
 }
 
-static size_t count_urls(const struct robots_line *line)
+/* Whether another URL follows the first one of the line, which ends at `done`. */
+static bool has_another(const struct robots_line *line, size_t done)
 {
-    size_t done = 0, count = 0;
     const char *url;
 
-    while (next_url(line, &done, &url) > 0)
-        count++;
-    return count;
+    return next_url(line, &done, &url) > 0;
 }
 
 bool robots_next_sitemap(const char *text, size_t len, struct robots_cursor *at,
@@ -324,16 +325,18 @@ bool robots_next_sitemap(const char *text, size_t len, struct robots_cursor *at,
 {
     do {
         const char *url;
+        bool is_first = at->done == 0;
         size_t url_len = at->line.text != NULL && robots_has_key(&at->line, "sitemap")
                              ? next_url(&at->line, &at->done, &url)
                              : 0;
 
         if (url_len > 0) {
+            at->shared = is_first ? has_another(&at->line, at->done) : at->shared;
             *out = (struct robots_sitemap){
                 .url = url,
                 .url_len = url_len,
                 .line = at->line.number,
-                .shared = count_urls(&at->line) > 1,
+                .shared = at->shared,
             };
             for (; out->url_len > 0 && is_quote(*out->url); out->url++, out->url_len--)
                 out->quoted = true;

@@ -55,8 +55,10 @@ struct robots_sitemap {
 struct robots_cursor {
     struct robots_line line;
     size_t done; /* bytes of the line's value */
+    bool shared; /* as in struct robots_sitemap */
 };
-/* The next URL of the Sitemap lines. False at the end. */
+/* The next URL of the Sitemap lines. False at the end. All calls together take time in proportion
+ * to `len`, whatever the text. */
 bool robots_next_sitemap(const char *text, size_t len, struct robots_cursor *at,
                          struct robots_sitemap *out);
 /* The URL that crawlers read. False if they read none: `*code` is then a stable word for the

@@ -78,6 +78,7 @@
     X(, yes_no, managed)    /* the configuration's; else API or command line made it */            \
     X(, id, site_id)        /* it lists in this site alone; 0: in any */                           \
     X(, yes_no, splits)     /* `split` of a folder says yes: what is too long becomes a urlset */  \
+    X(, yes_no, by_site)    /* a token of one site made it, or changed it last */                  \
     X(, text, root)         /* what it reads lies beneath this folder, also by symlinks; NULL */   \
     X(, yes_no, closed)     /* no folder is opened to it: it reads nothing and says so */          \
     X(, text, connect)      /* "host:port" to connect to for its origin; NULL: its name's */       \
@@ -99,6 +100,9 @@
 #define SOURCE_MEMBER(bit, kind, c, ...) SOURCE_TYPE_##kind c;
 
 struct host_map;
+/* Owns the entries of a folder that a command registers without a source. */
+#define SOURCE_OF_NO_SECTION "folder"
+
 struct source_settings {
     SOURCE_SETTINGS_ALL(SOURCE_MEMBER)
     struct host_map *host_map; /* the parsed `map`; only in copies, which own it */

@@ -8,7 +8,7 @@
 #include "server/base/str.h"
 #include "server/base/text.h"
 
-static void append_name(struct str *out, const struct standing *s)
+static void append_name(struct str *out, const struct source_standing *s)
 {
     str_append_text(out, s->name != NULL ? s->name : "registered sitemaps");
     str_append_text(out, ": ");
@@ -24,8 +24,8 @@ static bool add_text(struct str *detail, const char *code, reasons_add *add, voi
     return whole;
 }
 
-static bool add_number(const struct standing *s, const char *code, uint64_t number, const char *one,
-                       const char *many, reasons_add *add, void *context)
+static bool add_number(const struct source_standing *s, const char *code, uint64_t number,
+                       const char *one, const char *many, reasons_add *add, void *context)
 {
     struct str detail = STR_INIT;
 
@@ -35,7 +35,7 @@ static bool add_number(const struct standing *s, const char *code, uint64_t numb
 }
 
 /* Crawlers get the same response as the polls. */
-static bool add_checks(const struct standing *s, reasons_add *add, void *context)
+static bool add_checks(const struct source_standing *s, reasons_add *add, void *context)
 {
     struct str detail = STR_INIT;
     uint64_t bad = check_count_bad(s->states);
@@ -59,7 +59,7 @@ static bool add_checks(const struct standing *s, reasons_add *add, void *context
     return add_text(&detail, s->name != NULL ? "source-checks" : "registered-checks", add, context);
 }
 
-bool reasons_of(const struct standing *s, reasons_add *add, void *context)
+bool reasons_of(const struct source_standing *s, reasons_add *add, void *context)
 {
     bool whole = true;
 

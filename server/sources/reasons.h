@@ -9,7 +9,7 @@
 #include "db/check.h"
 
 /* The state of a source, or of the registered sitemaps that are watched for sites with `check`. */
-struct standing {
+struct source_standing {
     const char *name;       /* of the source; NULL: the registered sitemaps of all sites */
     const char *failure;    /* why its folder or list could not be read; NULL: it could be */
     uint64_t held;          /* removals that the shrink guard holds back */
@@ -20,4 +20,4 @@ struct standing {
 /* Receives a reason. Codes: "source-failing", "source-held", "source-problems", "source-checks",
  * "registered-checks". False: out of memory, and some may be missing. */
 typedef void reasons_add(void *context, const char *code, const char *detail);
-bool reasons_of(const struct standing *standing, reasons_add *add, void *context);
+bool reasons_of(const struct source_standing *standing, reasons_add *add, void *context);

@@ -328,6 +328,8 @@ static enum spool_status make_rows(struct scan_pass *pass, struct spool **rows)
 {
     enum spool_status status = SPOOL_OK;
     *rows = catalogue_spool(pass->options->catalogue, UINT64_MAX);
+    if (*rows != NULL)
+        spool_share(*rows, NULL, pass->options->site_id);
     for (size_t i = 0; *rows != NULL && status == SPOOL_OK && i < pass->found.count; i++) {
         struct source_file file = file_of(pass, &pass->found.at[i]);
         status = spool_add_file(*rows, &file);
@@ -488,12 +490,12 @@ static void scan_apply(struct scan_pass *pass)
             scan_again(pass, FROZEN_AGAIN_MS);
         report_findings(pass);
     }
-    struct change_row *told = out->result.preview;
+    struct change_row *preview = out->result.preview;
     size_t preview_count = out->result.preview_count;
     out->result.preview = NULL; /* the caller owns the rows of a dry run */
     out->result.preview_count = 0;
     change_result_done(&out->result);
-    out->result.preview = told;
+    out->result.preview = preview;
     out->result.preview_count = preview_count;
     if (out->applied)
         return;

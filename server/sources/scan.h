@@ -74,6 +74,8 @@ struct scan_options {
     void *place;
     int64_t site_id; /* the only site that it may register for; 0: any */
     int64_t max_removed;
+    uint64_t max_files; /* with more the scan fails; 0: no bound */
+    size_t max_names;   /* as for a walk */
     bool dry_run;
     /* no further scan follows: a file that is being written is refused at once, and removals that
      * the shrink guard holds are reported file by file */

@@ -23,13 +23,28 @@ static struct scan_request *source_next_request(struct source *s);
 
 enum { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
 
+/* Files that flip between good and bad must not fill the log. */
+#define LINES_A_MINUTE 100u
+
 __attribute__((format(printf, 4, 5))) static void
-source_log(const struct source *s, int level, const char *event, const char *format, ...)
+source_log(struct source *s, int level, const char *event, const char *format, ...)
 {
     char detail[1600];
     va_list arguments;
-    if (s->event == NULL)
+    int64_t now = clock_now_ms();
+    if (now - s->log_began >= 60000) {
+        s->log_began = now;
+        s->log_lines = 0;
+    }
+    if (s->event == NULL || s->log_lines == LINES_A_MINUTE)
         return;
+    if (++s->log_lines == LINES_A_MINUTE) {
+        snprintf(detail, sizeof detail,
+                 "%.64s: more than %u lines in a minute: the rest is left out", s->settings.name,
+                 LINES_A_MINUTE - 1);
+        s->event(s->event_context, LEVEL_WARNING, event, detail);
+        return;
+    }
     int len = snprintf(detail, sizeof detail, "%.64s: ", s->settings.name);
     va_start(arguments, format);
     vsnprintf(detail + len, sizeof detail - (size_t)len, format, arguments);
@@ -38,7 +53,7 @@ source_log(const struct source *s, int level, const char *event, const char *for
 }
 
 /* Logs the first of a file's remarks in full, and names the others. */
-static bool report_remarks(const struct source *s, const struct source_file *file)
+static bool report_remarks(struct source *s, const struct source_file *file)
 {
     struct sitemap_remarks remarks;
     char sentence[SITEMAP_REMARK_SENTENCE], place[64] = "", others[SITEMAP_MAX_REMARKS * 32] = "";
@@ -59,8 +74,7 @@ static bool report_remarks(const struct source *s, const struct source_file *fil
 }
 
 /* Logs the change of one file; true if it was worth a line. */
-static bool source_report_change(const struct source *s, const char *what,
-                                 const struct source_file *file)
+static bool source_report_change(struct source *s, const char *what, const struct source_file *file)
 {
     char place[64] = "";
     if (strcmp(what, "split") == 0) {
@@ -90,15 +104,16 @@ static bool source_report_change(const struct source *s, const char *what,
 
 /* Logs the result of a scan if it is worth a line. `state` is that after the scan; `is_news`: it
  * did not fail before, or for another reason. */
-static void source_report_outcome(const struct source *s, const struct scan_outcome *outcome,
+static void source_report_outcome(struct source *s, const struct scan_outcome *outcome,
                                   const struct source_state *state, bool is_news)
 {
     const struct scan_counts *c = &outcome->counts;
     uint64_t held = outcome->result.would_remove;
     if (outcome->watch_limit)
         source_log(s, LEVEL_WARNING, "source-watch-limit",
-                   "the system's limit of inotify is reached (fs.inotify.max_user_watches, "
-                   "max_user_instances): changes are found by rescans alone");
+                   "the system's limit of inotify, or the site's share of it, is reached "
+                   "(fs.inotify.max_user_watches, max_user_instances): other changes are found by "
+                   "rescans alone");
     if (!outcome->applied) {
         if (is_news)
             source_log(s, LEVEL_WARNING, "source-scan-failed", "%s", outcome->failure);
@@ -114,7 +129,8 @@ static void source_report_outcome(const struct source *s, const struct scan_outc
         source_log(s, LEVEL_WARNING, "source-removals-held",
                    "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to remove %s",
                    held,
-                   plural(held, "entry whose file is gone is", "entries whose files are gone are"),
+                   plural(held, "entry whose URL no file of the folder has is",
+                          "entries whose URLs no file of the folder has are"),
                    plural(held, "it", "them"));
     if (outcome->result.frozen > 0 && s->frozen != outcome->result.frozen)
         source_log(s, LEVEL_INFO, "source-frozen",
@@ -137,6 +153,7 @@ static void source_report_outcome(const struct source *s, const struct scan_outc
 
 /* requested scans of one source that may wait; each keeps a connection waiting */
 #define SCANS_WAITING  16
+#define TURN_MS        200
 #define LEAD_MS        1000 /* how soon a node that does not lead a folder tries again */
 #define RETRY_FIRST_MS 1000
 #define RETRY_MOST_MS  60000
@@ -293,6 +310,58 @@ static void record_outcome(struct source *s, const struct scan_outcome *outcome,
     s->failures++;
 }
 
+/* A scan takes memory for each file, so the folders that API and command line opened for one site
+ * are scanned one at a time. */
+static struct {
+    pthread_mutex_t lock;
+    struct source *scanning; /* the first; of different sites */
+} turns = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool source_try_turn(struct source *s)
+{
+    bool is_free = true;
+    pthread_mutex_lock(&turns.lock);
+    for (const struct source *other = turns.scanning; other != NULL; other = other->next_scanning)
+        is_free =
+            is_free && (s->settings.site_id == 0 || other->settings.site_id != s->settings.site_id);
+    if (is_free) {
+        s->next_scanning = turns.scanning;
+        turns.scanning = s;
+    }
+    pthread_mutex_unlock(&turns.lock);
+    return is_free;
+}
+
+void source_end_turn(struct source *s)
+{
+    pthread_mutex_lock(&turns.lock);
+    struct source **at = &turns.scanning;
+    while (*at != s)
+        at = &(*at)->next_scanning;
+    *at = s->next_scanning;
+    pthread_mutex_unlock(&turns.lock);
+}
+
+static void take_wakes(const struct source *s)
+{
+    uint64_t count;
+    ssize_t taken = read(s->wake_fd, &count, sizeof count);
+    (void)taken;
+}
+
+/* False: the source is to end. */
+static bool wait_for_turn(struct source *s)
+{
+    struct pollfd wake = {.fd = s->wake_fd, .events = POLLIN};
+    while (!source_try_turn(s)) {
+        if (poll(&wake, 1, TURN_MS) > 0)
+            take_wakes(s);
+        if (thread_stops(&s->thread))
+            return false;
+    }
+    return true;
+}
+
 static struct scan_options scan_options_of(struct source *s, int64_t max_removed)
 {
     return (struct scan_options){
@@ -302,6 +371,8 @@ static struct scan_options scan_options_of(struct source *s, int64_t max_removed
         .kind = &folder_kind,
         .place = &s->folder,
         .max_removed = max_removed,
+        .max_files = s->settings.site_id != 0 ? SOURCE_MADE_MAX_FILES : 0,
+        .max_names = s->settings.site_id != 0 ? SOURCE_MADE_MAX_NAMES : 0,
         .stop = &s->thread.stops,
     };
 }
@@ -320,9 +391,9 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
     scan_run(&options, outcome);
     bool limit = no_instance || outcome->watch_limit;
     outcome->watch_limit = limit && before != SOURCE_WATCH_LIMIT;
-    set_watching(s, s->folder.watch != NULL ? SOURCE_WATCHES
-                    : limit                 ? SOURCE_WATCH_LIMIT
-                                            : SOURCE_RESCANS_ONLY);
+    set_watching(s, limit                     ? SOURCE_WATCH_LIMIT
+                    : s->folder.watch != NULL ? SOURCE_WATCHES
+                                              : SOURCE_RESCANS_ONLY);
     show_outcome(&logged);
     if (logged.more > 0)
         source_log(s, LEVEL_WARNING, "source-file-problem",
@@ -363,7 +434,10 @@ static void scan_if_leads(struct source *s)
         s->retry_at = clock_now_ms() + LEAD_MS; /* if this node leads then, it scans all */
         return;
     }
+    if (!wait_for_turn(s))
+        return;
     scan(s, MAX_REMOVED_GUARDED, &outcome);
+    source_end_turn(s);
     if (s->failures > 0)
         catalogue_lead_end(s->catalogue, name);
 }
@@ -371,10 +445,15 @@ static void scan_if_leads(struct source *s)
 static void serve_request(struct source *s, struct scan_request *request)
 {
     struct scan_outcome outcome;
+    if (!wait_for_turn(s)) {
+        source_refuse_request(request);
+        return;
+    }
     if (request->dry_run)
         try_scan(s, request->max_removed, &outcome);
     else
         scan(s, request->max_removed, &outcome);
+    source_end_turn(s);
     request->done(request->context, outcome.applied ? &outcome.result : NULL, outcome.failure);
     change_result_done(&outcome.result);
     free(request);
@@ -402,11 +481,8 @@ static void wait_for_something(struct source *s, int64_t due)
                             {.fd = folder_fd(&s->folder), .events = POLLIN}};
     int64_t until = due == 0 ? s->look_at : least(due, s->look_at);
     int64_t wait = most(until - clock_now_ms(), 0);
-    if (poll(fds, 2, (int)least(wait, LOOK_MS) + 1) > 0 && fds[0].revents) {
-        uint64_t count;
-        ssize_t taken = read(s->wake_fd, &count, sizeof count);
-        (void)taken;
-    }
+    if (poll(fds, 2, (int)least(wait, LOOK_MS) + 1) > 0 && fds[0].revents)
+        take_wakes(s);
     if (fds[1].revents) {
         struct tree_watch_news news;
         folder_read_news(&s->folder, &news);
@@ -471,7 +547,8 @@ struct source *source_new(const struct source_settings *settings,
         snprintf(why, why_size, "out of memory");
         goto fail;
     }
-    if (!folder_init(&s->folder, &s->settings, why, why_size))
+    /* A source that API or command line made must not stop the others: its scans fail (begin). */
+    if (!folder_init(&s->folder, &s->settings, why, why_size) && s->settings.managed)
         goto fail;
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->wake_fd < 0) {

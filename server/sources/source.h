@@ -39,11 +39,15 @@ struct source {
     struct source_state state; /* after the last scan, maybe of an earlier run */
     uint64_t scans, files_read;
 
+    struct source *next_scanning; /* guarded in source.c */
+
     /* Only for the thread. */
     struct folder folder; /* any thread may read its location and match, which are constant */
     uint64_t outside, held, frozen;
-    unsigned failures; /* in a row */
-    bool scanned;      /* at least once since the start */
+    unsigned failures;  /* in a row */
+    unsigned log_lines; /* since `log_began` (ms), at most a minute ago */
+    int64_t log_began;
+    bool scanned; /* at least once since the start */
     int64_t rescan_at, settle_at, settle_bound, retry_at, again_at, look_at; /* ms; 0: not due */
 };
 
@@ -71,6 +75,10 @@ void source_release(struct source *s);
 /* Loads the state of the last scan from the catalogue, so that a problem is still reported between
  * a restart and the next scan. Call it before the thread starts. */
 void source_recall(struct source *s);
+/* Takes the turn to scan for the source's site, which source_end_turn gives back. False: another
+ * folder of the site has it. A source of the configuration needs not wait. Any thread. */
+bool source_try_turn(struct source *s);
+void source_end_turn(struct source *s);
 /* The thread's function; runs until thread_end. */
 void source_run(void *source);
 

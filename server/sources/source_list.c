@@ -211,6 +211,8 @@ bool sources_start(const struct sources_options *options, struct sources **out, 
         return false;
     }
     s->options = *options;
+    if (options->max_watches != 0)
+        tree_watch_share(options->max_watches);
     pthread_mutex_init(&s->lock, NULL);
     s->list = source_list_new(0);
     if (s->list == NULL)
@@ -353,7 +355,8 @@ const struct source_settings *sources_settings(const struct source_list *list, s
 
 const char *sources_url(const struct source_list *list, size_t at)
 {
-    return list->at[at]->folder.location.base;
+    const struct source *s = list->at[at];
+    return s->folder.location.base_len > 0 ? s->folder.location.base : s->settings.url;
 }
 
 bool sources_report(const struct source_list *list, size_t at, struct source_report *out)
@@ -362,7 +365,7 @@ bool sources_report(const struct source_list *list, size_t at, struct source_rep
     *out = (struct source_report){
         .name = s->settings.name,
         .directory = s->settings.directory,
-        .url = s->folder.location.base,
+        .url = sources_url(list, at),
         .index = s->settings.index,
         .settings = &s->settings,
         .serve = s->settings.serve,

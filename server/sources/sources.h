@@ -67,6 +67,7 @@ struct sources_options {
     struct catalogue *catalogue;
     size_t count;
     const struct source_settings *settings;
+    uint64_t max_watches; /* of all folders; sites have shares. 0: unknown */
     /* Something to log; any thread. `level`: 0 error, 1 warning, 2 info. */
     void (*event)(void *context, int level, const char *event, const char *detail);
     void *event_context;
@@ -76,7 +77,8 @@ struct sources_options {
     void *scanned_context;
 };
 
-/* Starts one thread for each source; its first scan begins at once. `why` gets a sentence. */
+/* Starts one thread for each source; its first scan begins at once. `why` gets a sentence. If the
+ * URL of a source that is not `managed` is invalid, only its scans fail. */
 bool sources_start(const struct sources_options *options, struct sources **out, char *why,
                    size_t why_size);
 /* Checks the settings without reading the folder. False: `why` gets a sentence. */

@@ -31,9 +31,12 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "server/base/clock.h"
+#include "server/base/file.h"
 #include "server/input/entry_validate.h"
 #include "server/input/reader.h"
 #include "server/rules/page/fragment.h"
+#include "server/sources/share.h"
 
 #define PILES       256u
 #define BUFFERED    128u
@@ -222,6 +225,10 @@ static bool write_block(struct split *s, struct pile *pile)
         pile->blocks = grown;
         pile->block_room = room;
     }
+    if (s->file->site_id != 0 && !file_has_reserve(s->piles_fd))
+        return refuse(s, "no-space",
+                      "what is known of its rows cannot be stored: the rest of the disk is reserved"
+                      " for the catalogue");
     if (pwrite(s->piles_fd, pile->buffer, BLOCK_BYTES, (off_t)s->piles_bytes) !=
         (ssize_t)BLOCK_BYTES)
         return refuse(s, "no-space", "what is known of its rows cannot be stored: %s",
@@ -230,6 +237,14 @@ static bool write_block(struct split *s, struct pile *pile)
     s->piles_bytes += BLOCK_BYTES;
     pile->buffered = 0;
     return true;
+}
+
+static struct spool *make_spool(const struct split *s, uint64_t max_bytes)
+{
+    struct spool *spool = catalogue_spool(s->file->catalogue, max_bytes);
+    if (spool != NULL)
+        spool_share(spool, NULL, s->file->site_id);
+    return spool;
 }
 
 static struct row_hash hash_row(const struct split *s, const char *loc, const char *lastmod,
@@ -679,7 +694,7 @@ static bool gather(struct split *s)
         return true;
     }
     uint64_t room = s->file->max_disk == 0 ? UINT64_MAX : s->file->max_disk - s->piles_bytes;
-    s->spool = catalogue_spool(s->file->catalogue, room);
+    s->spool = make_spool(s, room);
     if (s->spool == NULL)
         return end_with(s, SPLIT_NO_MEMORY);
     if (s->out->removed > 0 && !list_urlset(s, drop_row))
@@ -840,8 +855,7 @@ static bool read_and_match(struct split *s)
     if (s->has_urlset && !know_urlset(s))
         return false;
     if (!s->file->dry_run)
-        s->aside = catalogue_spool(s->file->catalogue,
-                                   s->file->max_disk == 0 ? UINT64_MAX : s->file->max_disk / 4);
+        s->aside = make_spool(s, s->file->max_disk == 0 ? UINT64_MAX : s->file->max_disk / 4);
     if (!read_file(s))
         return false;
     XXH128_hash_t hash = XXH3_128bits_digest(s->hash);
@@ -865,16 +879,46 @@ static void run(struct split *s)
         write_rows(s);
 }
 
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+/* One split at a time; sites take turns by what they used. */
+static struct {
+    pthread_mutex_t lock;
+    bool taken;
+    struct shares shares;
+} place = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool take_place(int64_t site)
+{
+    int64_t now_ms = clock_now_ms();
+    pthread_mutex_lock(&place.lock);
+    bool takes = !place.taken && shares_is_turn(&place.shares, site, now_ms);
+    if (takes)
+        place.taken = true;
+    else
+        shares_wait(&place.shares, site, now_ms);
+    pthread_mutex_unlock(&place.lock);
+    return takes;
+}
+
+static void give_place(int64_t site, int64_t began_ms)
+{
+    int64_t now_ms = clock_now_ms();
+    pthread_mutex_lock(&place.lock);
+    place.taken = false;
+    shares_charge(&place.shares, site, now_ms - began_ms, 0, now_ms);
+    pthread_mutex_unlock(&place.lock);
+}
 
 enum split_status split_run(const struct split_file *file, struct split_result *out)
 {
     struct split s = {.file = file, .out = out, .piles_fd = -1};
+    /* Names the site also where none exists. */
+    int64_t site = (int64_t)XXH3_64bits(file->url->text, (size_t)file->url->origin_len);
+    int64_t began_ms = clock_now_ms();
     *out = (struct split_result){.code = ""};
-    if (pthread_mutex_trylock(&one_at_a_time) != 0)
+    if (!take_place(site))
         return SPLIT_BUSY;
     run(&s);
-    pthread_mutex_unlock(&one_at_a_time);
+    give_place(site, began_ms);
     for (unsigned i = 0; s.piles != NULL && i < PILES * 2; i++)
         free(s.piles[i].blocks);
     free(s.piles);

@@ -2,7 +2,7 @@
 /* Splits a file that exceeds the limits of a sitemap: its page URLs become the rows of a urlset at
  * the file's own URL, and only differences to the last time are written. The file is read as a
  * stream, sometimes twice, and validated as a whole before anything is applied. Memory and disk
- * space are bounded. Never logs, and reads no clock. */
+ * space are bounded. Never logs. */
 #pragma once
 
 #include <stdatomic.h>
@@ -67,5 +67,6 @@ const struct registry_index *split_urlset(const struct registry *r, const struct
 void split_report_done(const struct split_result *split, char *out, size_t size);
 void split_report_dropped(const struct split_result *split, char *out, size_t size);
 
-/* Splits a file; blocks until it is done. One file at a time in a process. */
+/* Splits a file; blocks until it is done. One file at a time in a process: BUSY also while it is
+ * the turn of another site that used less (share.h) and asked within the last minute. */
 enum split_status split_run(const struct split_file *file, struct split_result *out);

@@ -213,7 +213,7 @@ def report_cpu(report, options, folder, origin, whole):
 
 def report_room(report, database, resident):
     with opened(database) as db:
-        rows = db.execute("SELECT sum(pgsize) FROM dbstat WHERE name IN ('fetch', 'fetch_loc', 'fetch_state')").fetchone()[0]
+        rows = db.execute("SELECT sum(pgsize) FROM dbstat WHERE name IN ('fetch', 'fetch_loc', 'fetch_state', 'fetch_site')").fetchone()[0]
     size = os.path.getsize(database)
     report.row("remote_resident", "resident while they are polled; goal", f"{resident / MIB:.1f} MiB", "40 MiB", resident / MIB / 40,
                at_most(1))

@@ -160,7 +160,7 @@ def test_every_view_is_shown_to_a_reader_without_a_button_that_writes(console, s
         looks = itertools.count()
 
         def look():
-            patience = next(looks) / 10  # what follows a view takes long on a busy machine: each round waits longer for it
+            patience = next(looks) / 4  # what follows a view takes long on a busy machine: each round waits longer for it
             for view in views:
                 console.go(view)
                 time.sleep(patience)
@@ -172,7 +172,7 @@ def test_every_view_is_shown_to_a_reader_without_a_button_that_writes(console, s
                     assert acts.isdisjoint(console.buttons()), (view, console.buttons())
             return role != "boss" or acts - {"Thaw"} <= seen
 
-        eventually(look, "a token that may act has all buttons, some of them with what follows the view")
+        eventually(look, "a token that may act has all buttons, some of them with what follows the view", within=240)
 
 
 def test_entries_go_by_pages_and_are_found(console, server):

@@ -76,6 +76,28 @@ def test_dates_come_back_to_the_clock(start, clock):
 
 
 @pytest.mark.parametrize("restarted", [False, True])
+def test_an_index_that_was_dated_ahead_is_reported_until_it_changes(start, clock, restarted):
+    """A write elsewhere does not end it, nor does a restart."""
+    server = start(env=clock.environment)
+    assert server.api("POST", "/v1/indexes", {"url": ORIGIN + "/shop/index.xml"}).status == 201
+    clock.set(YEARS)
+    server.wait_for_log("clock-set")
+    for name in ("/a.xml", "/shop/a.xml"):
+        assert server.register(ORIGIN + name).status == 201
+    clock.set(0)
+    eventually(lambda: ready(server) == ("degraded", ["clock-behind"]), "it is reported")
+    assert server.register(ORIGIN + "/b.xml").status == 201
+    server.wait_for_log("clock-behind")  # perhaps after that write
+    if restarted:
+        server.restart()
+        eventually(lambda: ready(server) == ("degraded", ["clock-behind"]), "it is reported by the new one, too")
+    assert ready(server) == ("degraded", ["clock-behind"])
+    assert server.register(ORIGIN + "/shop/b.xml").status == 201
+    eventually(lambda: ready(server) == ("ok", []), "it is over")
+    server.wait_for_log("clock-agrees")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
 def test_a_source_comes_back(start, clock, tmp_path, restarted):
     folder = tmp_path / "files"
     folder.mkdir()

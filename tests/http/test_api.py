@@ -227,6 +227,26 @@ def test_a_digest_makes_dates_honest(server):
     assert same["sitemap"]["lastmod"] == "2026-01-01T00:00:00Z" and same["unchanged"] == 1
     moved = server.register(loc, lastmod="2026-02-02T00:00:00Z", digest="two").json()
     assert moved["sitemap"]["lastmod"] == "2026-02-02T00:00:00Z" and moved["updated"] == 1
+    # Without a date there is nothing to keep.
+    bare = f"{ORIGIN}/b.xml"
+    assert server.register(bare, digest="one").status == 201
+    dated = server.register(bare, lastmod="2026-02-02", digest="one").json()
+    assert dated["sitemap"]["lastmod"] == "2026-02-02" and dated["updated"] == 1
+
+
+@pytest.mark.parametrize("before", [None, "2026-01-01"])
+@pytest.mark.parametrize("dropped", ["9998-01-01", "1970-01-01", "29.11.2026", "2026-02-02T10:20:30"])
+def test_a_dropped_date_does_not_keep_out_the_right_one(server, before, dropped):
+    """Its digest is dropped with it."""
+    loc = f"{ORIGIN}/a.xml"
+    if before:
+        assert server.register(loc, lastmod=before, digest="one").status == 201
+    bad = server.api("POST", "/v1/sitemaps?on_error=skip", [{"loc": loc, "lastmod": dropped, "digest": "two"}]).json()
+    assert bad["warnings"][0]["codes"][0].startswith("lastmod-") and bad["rejected_total"] == 0
+    stored = lambda: [(e["lastmod"], e["digest"]) for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]]
+    assert stored() == [(before, "one" if before else None)]
+    assert server.register(loc, lastmod="2026-02-02", digest="two").json()["updated"] == 1
+    assert stored() == [("2026-02-02", "two")]
 
 
 def test_the_same_value_again_changes_nothing(server):
@@ -353,6 +373,27 @@ def test_searches(server):
     assert server.api("GET", f"/v1/sitemaps?{index}&warned=0").json().keys() == {"sitemaps", "next"}
     lines = server.api("GET", "/v1/sitemaps?contains=hat", headers={"Accept": "application/x-ndjson"}).body.splitlines()
     assert [json.loads(line)["loc"] for line in lines] == hats + [f"{ORIGIN}/shop/hat.xml"], "the whole list needs no index"
+    type_of = lambda accept: server.api("GET", "/v1/sitemaps", headers={"Accept": accept})["Content-Type"]
+    for accept, lines in (
+        ("application/x-ndjson;q=0.5", True), ("Application/X-NDJSON ; q=1.000, application/json", True), ("application/x-ndjson;q=0, application/json", False),
+        ("application/x-ndjson; q=0.000", False), ("application/x-ndjson2", False), ("application/json", False), ("*/*", False),
+    ):
+        assert ("ndjson" in type_of(accept)) == lines, accept
+
+
+def test_a_part_of_an_index_is_read_in_bounded_steps(server):
+    """All entries under the prefix are looked at: a call ends early, with a cursor, and the next one goes on."""
+    other = f"{ORIGIN}/zz/i.xml"
+    assert server.api("POST", "/v1/indexes", {"url": other}).status == 201
+    assert server.bulk([{"loc": f"{ORIGIN}/{n}.xml"} for n in range(21_000)] + [{"loc": f"{ORIGIN}/zz/a.xml", "source": "job"}]).status == 200
+    target, after, pages = f"/v1/sitemaps?index={q(other)}&prefix={q(ORIGIN + '/')}&source=job", "", []
+    while after is not None:
+        reply = server.api("GET", target + after)
+        assert reply.status == 200 and reply["ETag"], reply
+        assert 0 < reply.json()["looked_at"] <= 20_000, "each lookup of a source costs ten"
+        pages.append([entry["loc"] for entry in reply.json()["sitemaps"]])
+        after = reply.json()["next"] and "&after=" + reply.json()["next"]
+    assert pages == [[], [f"{ORIGIN}/zz/a.xml"]]
 
 
 @pytest.mark.parametrize("number", ["9223372036854775808", "-99999999999999999999", "1e999"])

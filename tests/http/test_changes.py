@@ -186,6 +186,7 @@ def test_a_long_list_comes_in_parts(start):
             break
         urls = by_url(answer)
         assert not seen & {u for u in urls if not u.endswith("robots.txt")}, "nothing twice"
+        assert {u.split("/")[2] for u in urls if u.endswith("robots.txt")} == {u.split("/")[2] for u in urls if u.endswith(".xml")}, "with its site's pages"
         seen |= set(urls)
         since, replies = answer["next"], replies + 1
     assert len(seen) == 3003 and 1 < replies <= 4
@@ -448,15 +449,16 @@ def test_polls_leave_room_for_writes(start):
             connection.close()
 
 
-def test_polls_of_one_site_leave_room_for_anothers(start):
-    server = start(config="[admin]\nmax_suspended = 64\n")
-    ours = [("Authorization", f"Bearer {server.make_token('mine', '--site', ORIGIN)}")]
+def test_polls_of_two_sites_leave_room_for_anothers(start):
+    second = "https://second.example"
+    server = start(sites=(ORIGIN, second), config="[admin]\nmax_suspended = 64\n")
+    tokens = [server.make_token(name, "--site", site) for name, site in (("one", ORIGIN), ("two", second))]
     at = changes(server)["next"]
     held = []
     try:
-        for _ in range(40):
-            held.append(poll(server, at, wait=60, auth=ours))
-        eventually(lambda: suspended(server) == 16, "half of the places for polls")
+        for token, count in zip(tokens, (16, 24)):
+            held += [poll(server, at, wait=60, auth=[("Authorization", f"Bearer {token}")]) for _ in range(40)]
+            eventually(lambda: suspended(server) == count, "half of the free places for polls")
         others = poll(server, at, wait=60)
         held.append(others)
         assert is_quiet([others]), "it waits"

@@ -94,13 +94,15 @@ def test_children_are_served_as_the_origin_has_them(world):
         "/packed.xml.gz": (gzip.compress(good), answer(200, gzip.compress(good))),
         "/twice.xml.gz": (gzip.compress(good), answer(200, gzip.compress(gzip.compress(good)), Content_Encoding="gzip")),
         "/sitemap.php?type=posts&page=2": (large, answer(200, large)),
+        "/urls?kind=text": (f"\n{world.base}/page\n".encode(), answer(200, f"\n{world.base}/page\n".encode(), Content_Type="text/plain")),
         "/list.txt": (f"{world.base}/page\n".encode(), answer(200, f"{world.base}/page\n".encode(), Content_Type="text/plain")),
     }
     for path, (_, reply) in bodies.items():
         world.origin.answers[path] = reply
-    world.list(*((path, "2025-03-04T05:06:07Z") for path in bodies))
+    world.origin.answers["/coded.xml.gz"] = answer(200, gzip.compress(good), Content_Encoding="gzip")
+    world.list(*((path, "2025-03-04T05:06:07Z") for path in [*bodies, "/coded.xml.gz"]))
     world.serve()
-    world.is_stored(len(bodies))
+    world.is_stored(len(bodies) + 1)
     for path, (body, _) in bodies.items():
         reply = world.get(path)
         assert (reply.status, reply.body) == (200, body), path
@@ -108,9 +110,12 @@ def test_children_are_served_as_the_origin_has_them(world):
         assert world.get(path, {"If-None-Match": reply["ETag"]}).status == 304
         head = world.get(path, method="HEAD")
         assert head.status == 200 and head["Content-Length"] == str(len(body)) and head["ETag"] == reply["ETag"]
-        kind = "application/gzip" if path.endswith(".gz") else "text/plain; charset=utf-8" if path.endswith(".txt") else "application/xml"
+        kind = "application/gzip" if path.endswith(".gz") else "text/plain; charset=utf-8" if path.endswith((".txt", "text")) else "application/xml"
         assert reply["Content-Type"].startswith(kind.split(";")[0]), path
         assert reply["Content-Security-Policy"] == "script-src 'none'" and reply["X-Content-Type-Options"] == "nosniff"
+    # A .gz that is gzip only by its Content-Encoding: its copy is a .gz, too.
+    reply = world.get("/coded.xml.gz")
+    assert reply["Content-Type"] == "application/gzip" and gzip.decompress(reply.body) == good and world.get("/coded.xml.gz", {"Accept-Encoding": "gzip"}).body == reply.body
     packed = world.get("/sitemap.php?type=posts&page=2", {"Accept-Encoding": "gzip"})
     assert packed["Content-Encoding"] == "gzip" and gzip.decompress(packed.body) == large
     # What no list names is served by nobody, and the origin is not asked for it.
@@ -386,6 +391,33 @@ def test_it_is_known_which_crawler_has_the_newest_copy(world):
     assert row()[0]["current"] is None
 
 
+def test_an_alias_that_crawlers_cannot_use_is_reported(world):
+    """A single sitemap is mirrored: the index lists it, at the path that the alias takes."""
+    world.origin.answers["/list.xml"] = answer(200, urlset(world.base + "/page"))
+    server = world.serve()
+    world.is_stored(1)
+    assert world.get("/list.xml").status == 200 and world.reasons() == set()
+    details = lambda: {r["code"]: r["detail"] for r in server.api("GET", "/readyz").json()["reasons"]}
+    found = lambda *codes: eventually(lambda: set(details()) == set(codes), f"found: {codes}")
+    alias = lambda *pairs: world.config().replace("[source", "".join(f"alias = {a} -> {b}\n" for a, b in pairs) + "[source")
+    server.reload(alias(("/list.xml", "/sitemap_index.xml")))
+    found("alias-hides-sitemap")
+    assert details() == {"alias-hides-sitemap": f"{world.base}/list.xml is a listed sitemap, but an alias redirects it to {world.base}/sitemap_index.xml; crawlers cannot read it: remove the alias from [site]"}
+    server.restart()
+    found("alias-hides-sitemap")
+    server.reload(alias(("/old.xml", "/sitemap_index.xml"), ("/a.xml", "/old.xml"), ("/b.xml", "/list.xml"), ("/c.xml", "/new.xml"), ("/d.xml", "/newer.xml")))
+    found("alias-leads-nowhere")
+    assert details() == {"alias-leads-nowhere": f"the alias {world.base}/c.xml redirects to {world.base}/new.xml, which does not exist here (and 1 more); crawlers get 404: correct the alias in [site], or add the index"}
+    server.reload(alias(*((f"/old-{i}.xml", "/newer.xml") for i in range(250))))
+    eventually(lambda: "(and 249 more)" in details().get("alias-leads-nowhere", ""), "all are looked at, some at a time")
+    server.reload(alias(("/c.xml", "/new.xml"), ("/a.xml", "/sitemap_index.xml")).replace("index = /sitemap", "index = /new.xml\nindex = /sitemap"))
+    found()  # an index without entries exists, too
+    assert server.register(world.base + "/a.xml").status == 201
+    found("alias-hides-sitemap")
+    assert server.api("DELETE", f"/v1/sitemaps?loc={quote(world.base + '/a.xml', safe='')}").status == 204
+    found()
+
+
 def test_a_store_that_cannot_be_written_costs_only_the_copies(world):
     world.origin.answers["/a.xml"] = answer(200, urlset(world.base + "/page", lastmod="2025-02-03"))
     world.list("/a.xml")
@@ -403,6 +435,27 @@ def test_a_store_that_cannot_be_written_costs_only_the_copies(world):
     folder.unlink()
     eventually(lambda: world.get("/a.xml").status == 200, "it is made once it can be")
     assert server.wait_for_log("child-store-recovered") and world.reasons() == set() and server.metrics()["sitemapd_child_store_failing"] == 0
+
+
+def test_a_change_that_cannot_be_copied_waits_until_it_can(world):
+    """The index never dates a version that is not served."""
+    old, new = (urlset(f"{world.base}/page-{date}", lastmod=date) for date in ("2025-02-03", "2025-03-04"))
+    world.origin.answers["/a.xml"] = answer(200, old)
+    world.list("/a.xml")
+    server = world.serve()
+    eventually(lambda: "<lastmod>2025-02-03</lastmod>" in world.index(), "it is read")
+    world.is_stored(1)
+    in_the_way = Path(f"{world.stored()[0]}.new")
+    in_the_way.mkdir()
+    world.origin.answers["/a.xml"] = answer(200, new)
+    reply = server.api("POST", f"/v1/checks?loc={quote(world.base + '/a.xml', safe='')}")
+    assert reply.status == 503 and "it has changed, and a copy of it cannot be written" in reply.json()["detail"], reply
+    assert world.reasons() == {"child-store-failed"}
+    assert "<lastmod>2025-02-03</lastmod>" in world.index() and world.get("/a.xml").body == old
+    in_the_way.rmdir()
+    assert world.poll("/a.xml") == "good"
+    eventually(lambda: "<lastmod>2025-03-04</lastmod>" in world.index(), "it is dated")
+    assert world.get("/a.xml").body == new and world.reasons() == set()
 
 
 def test_the_folder_of_copies_may_be_deleted_at_any_time(world):

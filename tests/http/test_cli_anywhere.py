@@ -533,7 +533,8 @@ def test_a_freeze_is_seen(file, served):
     for place in (file, served):
         assert place.run(f"freeze {INDEX}").code == 0
         result = place.run("status")
-        assert result.code == 1 and ", unhealthy\n" in result.out, result
+        unserved = "" if place is served else "; no server runs on this catalogue"
+        assert result.code == 1 and f", degraded{unserved}\n" in result.out, result
         assert f"  {INDEX} is frozen (read-only) until it is thawed (frozen)\n" in result.out, result
         assert place.run("index list").out.endswith("  (frozen)\n")
         assert place.run(f"thaw {INDEX}").code == 0 and place.run("status").code == 0
@@ -558,10 +559,15 @@ def test_status(file, served):
         result = place.run("status")
         assert result.code == 0, result
         assert place.name in result.out and "3 entries" in result.out and "1 site" in result.out, result
+        head = result.out.splitlines()[0]
+        assert head.endswith(", ok" if place is served else ", ok; no server runs on this catalogue"), head
         result = json.loads(place.run("status --json").out)
         assert (result["sites"], result["indexes"], result["entries"], result["healthy"]) == (1, 1, 3, True), result
         assert re.fullmatch(r"\d+\.\d+\.\d+", result["version"])
+    head = lambda: sitemapd("status", database=served.server.database).out.splitlines()[0]
+    assert head().endswith(", ok"), head()
     served.server.stop()
+    assert head().endswith(", ok; no server runs on this catalogue"), head()
     result = served.run("status")
     assert result.code == 1 and result.out == "", result
 

@@ -19,11 +19,11 @@ with open(PAGE, encoding="utf-8") as file:
     TEXT = file.read()
 with open(os.path.join(os.path.dirname(PAGE), "../config/sitemapd.conf"), encoding="utf-8") as file:
     SETTINGS = set(re.findall(r"^;?([a-z_]+) =", file.read(), re.M))
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.M | re.S)
+(_, START), *BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.M | re.S)
 
 
 def examples():
-    """[(command, reply as shown)]; every block but the first is of such a pair."""
+    """[(command, reply as shown)]; every block but the first two is of such a pair."""
     assert [kind for kind, _ in BLOCKS[1:]] == ["sh", "http"] * (len(BLOCKS[1:]) // 2)
     return [(BLOCKS[i][1], BLOCKS[i + 1][1]) for i in range(1, len(BLOCKS), 2)]
 
@@ -67,7 +67,8 @@ def agrees(real, shown, at="$"):
 def server(start, tmp_path):
     """As the page says that it is started; its folder is where the examples run."""
     (tmp_path / "site").mkdir()
-    return start("--source", tmp_path / "site")
+    assert f"sitemapd serve --site {ORIGIN} --source site={ORIGIN}/ &" in START
+    return start("--source", f"{tmp_path}/site={ORIGIN}/")
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def shell(server, tmp_path):
 
 
 def prepare(shell, server):
-    """The page's first block sets what the others use; only the port is ours."""
+    """The page's second block sets what the others use; only the port is ours."""
     kind, text = BLOCKS[0]
     assert kind == "sh" and re.findall(r"^(\w+)=", text, re.M) == ["API", "TOKEN"]
     api, token = shell(text + 'printf "%s %s" "$API" "$TOKEN"\n').decode().split(" ")
@@ -104,7 +105,6 @@ def prepare(shell, server):
 
 
 def test_the_examples(server, shell):
-    assert f"sitemapd serve --site {ORIGIN} --source site" in TEXT
     prepare(shell, server)
     for command, text in examples():
         shown = Shown(text)

@@ -250,7 +250,11 @@ def test_before_there_is_dns(proxy):
     del proxy.pages["/a.xml"]
     found = doctor(f"http://www.example.test{XML}", "--connect", f"127.0.0.1:{proxy.port}")
     (gone,) = (f for f in found if f["check"] == "child" and "/a.xml: answers 404" in f["what"])
-    assert gone["what"].startswith("https://www.example.test/") and gone["todo"].endswith("not on the server that --connect names, --sample 0 skips it"), gone
+    assert gone["what"].startswith("https://www.example.test/") and gone["todo"].startswith("if --connect names sitemapd itself, --sample 0 skips its sitemaps"), gone
+    proxy.pages["/a.xml"] = (404, {"Content-Type": "text/html"}, b"<title>404</title>")
+    found = doctor(f"http://www.example.test{XML}", "--connect", f"127.0.0.1:{proxy.port}")
+    (gone,) = (f for f in found if f["check"] == "child" and "/a.xml: answers 404" in f["what"])
+    assert gone["todo"].endswith("not on the server that --connect names, --sample 0 skips it"), gone
 
     (asked,) = (f for f in doctor(proxy.index) if f["check"] == "index" and f["level"] == "warning")
     assert "lists sitemaps of https://www.example.test," in asked["what"], asked
@@ -550,6 +554,7 @@ def test_an_expired_certificate():
         (429, "", "wrong", "answers with an error"),
         (200, "", "warning", "does not name"),
         (200, "Sitemap: https://www.example.com/other.xml\n", "warning", "does not name"),
+        (200, "<!doctype html>\n<title>Shop</title>", "warning", "robots.txt is an HTML page"),
         (200, "User-agent: *\nDisallow: /\n{0}", "wrong", "disallows the index for all crawlers"),
         (200, "User-agent: Googlebot\nUser-agent: x\nDisallow: /*.xml$\n{0}", "wrong", "Googlebot"),
         (200, "User-agent: bingbot\nDisallow: /sitemap\n\n{0}", "wrong", "Bingbot"),
@@ -560,12 +565,43 @@ def test_an_expired_certificate():
         (200, "User-agent: googlebot\nUser-agent: bingbot\nDisallow: /\n\nUser-agent: *\nDisallow:\n{0}", "wrong", "for Googlebot and Bingbot"),
         (200, "{0}#" + "x" * (600 << 10), "warning", "longer than 500 KiB"),
     ],
-    ids=["404", "500", "429", "empty", "other", "all", "google", "bing", "version", "token", "CR", "others", "both", "long"],
+    ids=["404", "500", "429", "empty", "other", "html", "all", "google", "bing", "version", "token", "CR", "others", "both", "long"],
 )
 def test_robots(proxy, status, text, level, words):
     text = text.format(f"Sitemap: {proxy.index}\n")
     proxy.pages["/robots.txt"] = (status, {"Content-Type": "text/plain"}, text.encode())
     only(doctor(proxy.index, "--sample", "0"), level, "robots", words)
+
+
+@pytest.mark.parametrize(
+    "page, code, words",
+    [
+        ((404, {}, b""), "status", "names {}, which answers 404"),
+        ((500, {}, b""), "status", "names {}, which answers 500"),
+        ((200, {"Content-Type": "text/html"}, b"<!doctype html>\n<title>Shop</title>" + b" " * 100000), "not-a-sitemap", "names {}, which is an HTML page"),
+        ((None, {}, b"HTTP/1.1"), "reach", "names {}, which cannot be fetched"),
+    ],
+    ids=["404", "500", "html", "broken"],
+)
+def test_a_page_of_the_index_that_the_proxy_does_not_pass_on(proxy, page, code, words):
+    """The second page answers otherwise than the first, which is good: the sitemaps on it are lost."""
+    second = f"{proxy.origin}/sitemap_index-2.xml"
+    proxy.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, f"Sitemap: {proxy.index}\nSitemap: {second}\n".encode())
+    proxy.pages["/sitemap_index-2.xml"] = page
+    found = only(doctor(proxy.origin), "wrong", "robots", words.format(second))
+    assert (found["code"], found["url"]) == (code, second)
+    assert code == "reach" or "pass all pages on to sitemapd" in found["todo"], found
+    proxy.pages["/sitemap_index-2.xml"] = (200, {"Content-Type": "application/xml"}, b"<sitemapindex>" + b" " * 100000 + b"</sitemapindex>")
+    assert {f["level"] for f in doctor(proxy.origin)} == {"ok"}
+    proxy.pages["/sitemap_index-2.xml"] = page
+    assert {f["level"] for f in doctor(proxy.origin, "--sample", "0")} == {"ok"}, "only the index"
+
+
+def test_other_sitemap_lines_are_a_sample(proxy):
+    lines = "".join(f"Sitemap: {proxy.origin}/gone/{n}.xml\n" for n in range(9)) + "Sitemap: https://other.invalid/s.xml\n"
+    proxy.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, (f"Sitemap: {proxy.index}\n" + lines).encode())
+    found = doctor(proxy.index, "--sample", "3")
+    assert [f["url"][-10:] for f in found if f["check"] == "robots" and f["level"] == "wrong"] == ["gone/0.xml", "gone/1.xml", "gone/2.xml"], found
 
 
 def test_robots_that_forbids_sitemaps(proxy):
@@ -803,6 +839,8 @@ def test_a_sitemap_that_the_proxy_leads_elsewhere(proxy):
     proxy.pages["/maps/00.xml"] = None  # passed on to sitemapd
     found = only(doctor(proxy.index, "--sample", "1"), "wrong", "child", "/maps/00.xml: answers 404")
     assert "pass on only the paths of the index and robots.txt" in found["todo"] and "migrate" in found["todo"]
+    found = only(doctor(proxy.index, "--sample", "1", "--connect", f"127.0.0.1:{proxy.port}"), "wrong", "child", "/maps/00.xml: answers 404")
+    assert "pass on only the paths of the index and robots.txt" in found["todo"] and "--sample 0 skips" in found["todo"]
     proxy.pages["/maps/00.xml"] = (404, {"Content-Type": "text/html"}, b"<title>404</title>")
     found = only(doctor(proxy.index, "--sample", "1"), "wrong", "child", "/maps/00.xml: answers 404")
     assert "pass its path on to sitemapd" in found["todo"] and "put the file back" in found["todo"]
@@ -832,7 +870,7 @@ def test_places_in_an_index(proxy):
     assert (found["code"], found["line"], found["count"]) == ("loc-relative", 1, 1), found
     proxy.pages[XML] = index("<loc>{0}/maps/00.xml</loc".format(proxy.origin))
     found = only(doctor(proxy.index), "wrong", "index", "line 1, column ")
-    assert found["code"] == "malformed-xml" and found["line"] == 1 and found["column"] > 0
+    assert found["code"] == "malformed-xml" and found["line"] == 1 and found["column"] > 0 and found["what"].count("line 1") == 1, found
 
 
 # ---- usage --------------------------------------------------------------------------------------

@@ -255,6 +255,16 @@ def test_bing_says_what_is_wrong_with_a_key(start, bing):
     assert "another-key" not in json.dumps(sites(server, "bing")) + server.log()
 
 
+def test_a_reason_names_no_path_of_the_machine(start, bing):
+    server = start(sites=(), config=config(bing))
+    bing.secret("bing.key", "x").unlink()
+    fill(server, ORIGIN)
+    eventually(lambda: engines(server)[0]["state"] == "refused", "the key cannot be read")
+    token = server.make_token("one", "--site", ORIGIN, "--role", "read")
+    assert engines(server, token=token)[0]["reason"] == "api_key_file cannot be read: No such file or directory"
+    assert sites(server, "bing", token=token)[ORIGIN]["reason"] == "api_key_file cannot be read: No such file or directory"
+
+
 def test_a_token_of_one_site_sees_no_other(start, google):
     server = serve(start, google, sites=(ORIGIN, OTHER))
     eventually(lambda: all(site["state"] == "ok" for site in sites(server, "google").values()), "both are asked")

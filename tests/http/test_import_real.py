@@ -201,6 +201,8 @@ TWINS = {
     "mismatched_tags": (index("<sitemap><loc>" + S + "/a.xml</lco></sitemap>"), BROKEN, [], [(None, "malformed-xml")], 3, []),
     "raw_ampersand": (index(entry(S + "/a.xml?x=1&y=2")), BROKEN, [], [(None, "malformed-xml")], 3, []),
     "text_behind": (index(entry(S + "/a.xml")) + "<more/>", BROKEN, [], [(None, "malformed-xml")], None, []),
+    "utf_16_list": ((S + "/a.xml\r\n").encode("utf-16"), BROKEN, [], [(None, "not-utf8")], None, []),
+    "utf_16_json": (('{"loc": "%s/a.xml"}\n' % S).encode("utf-16-be"), BROKEN, [], [(None, "not-utf8")], None, []),
     "bad_utf8": (index(entry(S + "/a.xml")).encode().replace(b"/a.xml", b"/\xff.xml"), BROKEN, [], [(None, "malformed-xml")], 3, []),
     "deep": (index("<sitemap>" + "<x>" * 20000 + "</x>" * 20000 + "</sitemap>"), BROKEN, [], [(None, "deep")], 3, []),
     "nothing": ("", GOOD, [], [], None, []),

@@ -31,10 +31,10 @@ class World:
         self.site = self.token("site", "--site", ORIGIN, "--role", "admin")
         self.other = self.token("other", "--site", OTHER, "--role", "admin")
 
-    def write(self, roots=None):
+    def write(self, roots=None, all_sites=None):
         roots = roots if roots is not None else f"source_root = {self.tmp}/open\n"
         self.config.write_text(
-            f"[fetch]\nsource_root = {self.rest.path}\n[site \"main\"]\norigin = {ORIGIN}\n{roots}"
+            f"[fetch]\nsource_root = {all_sites or self.rest.path}\n[site \"main\"]\norigin = {ORIGIN}\n{roots}"
             f"[site \"other\"]\norigin = {OTHER}\n"
             f"[source \"fixed\"]\ndirectory = {self.fixed.path}\nurl = {ORIGIN}/fixed/\nwatch = no\n")
 
@@ -125,6 +125,7 @@ MALFORMED = [
     ({"url": None}, 422, "wrong-type", "url"),
     ({"url": ORIGIN + "/shop"}, 422, "source-malformed", "url"),
     ({"index": "/nowhere.xml"}, 422, "index-unknown", "index"),
+    ({"url": ORIGIN + "/" + "é" * 337 + "/"}, 422, "source-malformed", "url"),  # its normal form is what is too long
     ({"rescan": 1}, 422, "source-malformed", "rescan"),
     ({"poll": 60}, 422, "source-malformed", "upstream"),
     ({"patterns": ["a\nb"]}, 422, "source-malformed", "patterns"),
@@ -156,8 +157,10 @@ def test_folders_are_read_only_beneath_what_is_opened(w):
         reply = w.post("x", token=w.site, directory=path)
         assert reply.status in (403, 422), (path, reply)
     problem(w.post("x", directory=w.secret.path), 403, "folder-not-opened", "directory")
-    assert w.post("rest", directory=w.rest.path).status == 201  # [fetch] opens it to tokens for all sites
+    assert w.post("rest", directory=w.rest.path, url=ORIGIN + "/rest/").status == 201  # [fetch] opens it to tokens for all sites
     assert w.post(token=w.site).status == 201
+    assert w.patch("shop", token=w.site, directory=w.shop.path + "/").status == 200  # as a shell completes it
+    assert w.scan("shop", token=w.site).status == 200
     problem(w.patch("shop", token=w.site, directory=w.secret.path), 403, "folder-not-opened", "directory")
     problem(w.patch("shop", token=w.site, directory=w.rest.path), 403, "folder-not-opened", "directory")
 
@@ -167,6 +170,13 @@ def test_folders_are_read_only_beneath_what_is_opened(w):
     problem(w.scan("out", token=w.site), 503, "scan-failed")
     assert w.server.get("/out/s.xml").status == 404
     assert not [loc for loc in w.listed() if "/out/" in loc]
+
+    # A folder that was never opened to the site: its token changes nothing of the operator's source.
+    assert w.patch("rest", serve=False, patterns=["r.*"]).status == 200
+    problem(w.patch("rest", token=w.site, serve=True, patterns=["*"]), 403, "folder-not-opened", "directory")
+    problem(w.patch("rest", token=w.other, serve=True), 404, "not-found")
+    assert w.server.get("/rest/r.xml").status == 404
+    assert w.server.api("DELETE", "/v1/sources/rest").status == 204
 
     # What is closed later is read no more.
     assert w.scan("shop").status == 200
@@ -178,6 +188,79 @@ def test_folders_are_read_only_beneath_what_is_opened(w):
     assert ORIGIN + "/shop/a.xml" in w.listed()
     reasons = w.server.api("GET", "/readyz").json()["reasons"]
     assert any(r["code"] == "source-failing" and "source_root" in r["detail"] for r in reasons)
+
+
+def reload(w, **written):
+    w.write(**written)
+    count = lambda: w.server.log().count("sources and crawlers were reloaded")
+    before = count()
+    os.kill(w.server.process.pid, 1)
+    eventually(lambda: count() > before, "the configuration is in force")
+
+
+def test_no_symlink_leads_to_the_folder(w):
+    """A tenant can write above a folder that an operator opened: a link there leads to nobody else's, also below the root."""
+    reload(w, all_sites=w.tmp)
+    folders = {"last": w.tmp / "open" / "last", "above": w.tmp / "open" / "above" / "deep"}
+    for name, path in folders.items():
+        Folder(path).put("s.xml")
+        assert w.post(name, directory=str(path), url=f"{ORIGIN}/{name}/", serve=True).status == 201
+        assert w.server.get(f"/{name}/s.xml").status == 200
+    w.secret.put("t.xml")
+    Folder(w.tmp / "secret" / "deep").put("t.xml")
+    for name in folders:
+        os.rename(w.tmp / "open" / name, w.tmp / "open" / (name + ".old"))
+        os.symlink(w.secret.path, w.tmp / "open" / name)
+    for name in folders:
+        assert "symlink" in problem(w.scan(name), 503, "scan-failed")["detail"]
+        assert w.server.get(f"/{name}/t.xml").status == 404
+        scanned = w.server.cli("scan", name, "--config", str(w.config))
+        assert scanned.code == 1 and "symlink" in scanned.err, scanned
+    assert not [loc for loc in w.listed() if "t.xml" in loc]
+
+
+def test_a_closed_root_opens_no_wider_one(w):
+    """Without its site's source_root, a source that the site's token made reads nothing, whatever [fetch] opens to operators."""
+    reload(w, all_sites=w.tmp)
+    assert w.post(token=w.site, serve=True).status == 201
+    assert w.post("op", directory=w.shop.path, url=ORIGIN + "/op/").status == 201
+    assert w.server.get("/shop/a.xml").status == 200
+    reload(w, all_sites=w.tmp, roots="")
+    assert "source_root" in problem(w.scan("shop"), 503, "scan-failed")["detail"]
+    w.shop.put("b.xml")
+    assert w.server.get("/shop/b.xml").status == 404
+    scanned = w.server.cli("scan", "shop", "--config", str(w.config))
+    assert scanned.code == 1 and "source_root" in scanned.err, scanned
+    assert w.scan("op").status == 200
+    # It stays so, unless an operator names the folder.
+    assert w.patch("shop", settle=1).status == 200
+    problem(w.scan("shop"), 503, "scan-failed")
+    assert w.patch("shop", directory=w.shop.path).status == 200
+    assert w.scan("shop").status == 200
+    # What a site's token changed is the site's.
+    reload(w, all_sites=w.tmp)
+    assert w.patch("op", token=w.site, settle=1).status == 200
+    reload(w, all_sites=w.tmp, roots="")
+    problem(w.scan("op"), 503, "scan-failed")
+
+
+def test_a_source_that_cannot_run_stops_no_other(w):
+    """A URL that no rule accepts any more, such as of an older catalogue: its own scans fail, all else starts."""
+    assert w.post(token=w.site).status == 201
+    w.server.stop()
+    with sqlite3.connect(w.server.database) as catalogue:
+        catalogue.execute("UPDATE source_made SET url = ?", (ORIGIN + "/" + "é" * 337 + "/",))
+    catalogue.close()
+    w.server.start()
+    assert "is longer than" in problem(w.scan("shop", token=w.site), 503, "scan-failed")["detail"]
+    assert w.server.api("GET", "/v1/sources/shop", token=w.site).json()["url"].endswith("é/")
+    assert w.post("rest", directory=w.rest.path, url=ORIGIN + "/rest/").status == 201
+    assert w.scan("rest").status == 200
+    assert ORIGIN + "/rest/r.xml" in w.listed()
+    os.kill(w.server.process.pid, 1)
+    w.server.wait_for_log("reloaded")
+    assert w.patch("shop", token=w.site, url=ORIGIN + "/shop/").status == 200
+    assert w.scan("shop", token=w.site).status == 200
 
 
 def test_a_token_of_one_site_keeps_to_it(w):
@@ -211,6 +294,24 @@ def test_a_token_of_one_site_keeps_to_it(w):
         assert w.post(f"n{i}", token=w.other, upstream=OTHER + "/i.xml").status == 201
     reply = w.post("more", token=w.other, upstream=OTHER + "/i.xml")
     assert "at most 20" in problem(reply, reply.status)["detail"] and reply.status in (409, 422, 507), reply
+    assert w.post(token=w.site).status == 201
+
+
+def test_names_of_removed_sources_are_bounded(w):
+    """Each keeps rows, so a token that makes and removes sources under ever new names would fill the catalogue."""
+    assert w.post(token=w.site).status == 201 and w.scan("shop").status == 200
+    assert w.server.api("DELETE", "/v1/sources/shop", token=w.site).status == 204
+    w.server.stop()
+    with sqlite3.connect(w.server.database) as catalogue:
+        for number in range(999):
+            catalogue.execute(
+                "INSERT INTO source_made(name, site, watch, serve, checked, rescan_ms, settle_ms, poll_ms, drop_after_ms, removed)"
+                " SELECT ?, site, 0, 0, 0, 0, 0, 0, 0, 1 FROM source_made WHERE name = 'shop'", (f"old{number}",))
+    catalogue.close()
+    w.server.start()
+    reply = w.post("new", token=w.site)
+    assert "use one of their names again" in problem(reply, reply.status)["detail"] and reply.status in (409, 422, 507), reply
+    assert w.post("rest", directory=w.rest.path).status == 201  # an operator
     assert w.post(token=w.site).status == 201
 
 

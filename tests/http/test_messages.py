@@ -107,7 +107,7 @@ def test_without_a_site_each_way_says_how_to_make_one(start, tmp_path):
     ready = lambda: ask(server.admin, "GET", "/readyz", host=server.admin).json()
     assert ready()["status"] == "degraded" and [r["code"] for r in ready()["reasons"]] == ["no-site"]
     verbose = server.api("GET", "/readyz?verbose", token=None)
-    lines = ["[+]catalogue ok", "[-]sites: no-site", "[+]shared ok", "[+]clock ok", "[+]sources ok", "[+]engines ok", "[+]frozen ok", "[+]shutdown ok", "readyz check passed (degraded)"]
+    lines = ["[+]catalogue ok", "[+]shared ok", "[-]sites: no-site", "[+]clock ok", "[+]sources ok", "[+]engines ok", "[+]frozen ok", "[+]configuration ok", "[+]shutdown ok", "readyz check passed (degraded)"]
     assert (verbose.status, verbose.body.decode().splitlines(), verbose["Content-Type"].split(";")[0]) == (200, lines, "text/plain")
     assert server.api("POST", "/v1/sites", {"origin": ORIGIN}).status == 201
     assert ready()["status"] == "ok"

@@ -6,10 +6,11 @@ import re
 import shutil
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from harness import BIN, FREE, ORIGIN, environment, eventually, seconds, sitemapd
+from harness import BIN, FREE, ORIGIN, environment, eventually, locs, problem, seconds, sitemapd
 
 
 def refused(database, words, *before, args=()):
@@ -76,6 +77,26 @@ def test_a_backup_renamed_in_leaves_the_lock(server, tmp_path):
     refused(server.database, f"process {server.process.pid} ")
     eventually(lambda: server.register(ORIGIN + "/b.xml").status == 201, "the new file is written")
     refused(server.database, f"process {server.process.pid} ")
+
+
+def test_a_write_whose_file_is_replaced_is_not_acknowledged(server, tmp_path):
+    """It waits to be visible, since the file cannot be read. Then a backup without it takes the place of the file."""
+    assert server.register(ORIGIN + "/a.xml").status == 201
+    assert server.cli("backup", tmp_path / "copy.db").code == 0
+    server.restart()
+    assert server.register(ORIGIN + "/b.xml").status == 201
+    size = os.path.getsize(server.database)
+    with open(server.database, "r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (size - 4096))
+    with ThreadPoolExecutor() as pool:
+        waits = pool.submit(server.register, ORIGIN + "/c.xml")
+        eventually(lambda: "catalogue-unreadable" in server.log(), "it cannot be read")
+        os.rename(tmp_path / "copy.db", server.database)
+        reply = waits.result()
+    assert problem(reply, reply.status)["code"] in ("outcome-unknown", "corrupt", "unavailable")  # whether the writer still knew the pages that it needed
+    eventually(lambda: server.register(ORIGIN + "/d.xml").status == 201, "the backup is served")
+    assert locs(server.get("/sitemap_index.xml").xml()) == [ORIGIN + "/a.xml", ORIGIN + "/d.xml"]
 
 
 def test_the_lock_follows_a_changed_link(start, tmp_path):

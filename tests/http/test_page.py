@@ -550,6 +550,18 @@ def test_a_query_of_a_page_that_a_child_has(server):
     assert server.get(XML + "?page=1").status == 200
 
 
+@pytest.mark.parametrize("rows, status", [(10, 200), (2500, 404)])
+def test_a_query_of_a_page_that_rows_of_a_removed_index_have(server, rows, status):
+    """A pass steps over the rows of a removed index, but not over many: then the page answers no query."""
+    old = server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/old.xml"}).json()
+    assert server.bulk([f"{ORIGIN}{XML}?i={i}" for i in range(rows)], f"/v1/sitemaps?index={q(old['url'])}").status == 200
+    assert server.register(f"{ORIGIN}/a.xml", index=INDEX).status == 201
+    assert server.get(XML + "?x").status == 404
+    assert server.api("DELETE", f"/v1/indexes/{old['id']}?max_removed={rows}").status == 200
+    assert server.get(XML + "?x").status == status
+    assert server.get(XML).status == 200
+
+
 def test_an_index_that_never_had_an_entry_is_404(server):
     for target in (XML, GZ):
         reply = server.get(target)

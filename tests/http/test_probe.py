@@ -155,7 +155,7 @@ def test_redirects(origin, secret):
     for path, why in (
         ("/four.xml", "too many redirects: more than three"),
         ("/round.xml", "too many redirects: more than three"),
-        ("/secret.xml", "it redirects to a host that is not the site's"),
+        ("/secret.xml", f"it redirects to a host that is not the site's: http://{secret.address}:{secret.port}"),
         ("/file.xml", "it redirects, but not to a URL of http or https"),
         ("/nowhere.xml", "it redirects, but not to a URL of http or https"),
     ):
@@ -177,6 +177,42 @@ def test_allowed_by_configuration(origin, secret, tmp_path):
     assert "\r\nAccept-Encoding: gzip" in origin.asked[0] and "Cookie" not in origin.asked[0]
     done = sitemapd("probe", f"http://127.0.0.1:{secret.port}/secret.xml", "--config", tmp_path / "site.conf")
     assert done.code == 1 and "(address-not-allowed)" in done.out and secret.asked == []
+
+
+def test_a_sitemap_is_requested_as_its_source_polls_it(origin, tmp_path):
+    """After the switch the public name of a sitemap is this server's, which serves its last good copy: only `connect` and `map`
+    of the configuration lead to the sitemap."""
+    here, config = f"127.0.0.2:{origin.port}", tmp_path / "site.conf"
+    secret = tmp_path / "secret"
+    secret.write_text("bearer x\n")
+    secret.chmod(0o600)
+    config.write_text(
+        f"[fetch]\nallow_address = {origin.address}/32\n[site \"shop\"]\norigin = {HOST}\nhost_alias = alias.example.com\n"
+        f"[source \"far\"]\nupstream = https://far.example.com/index.xml\ncredentials_file = {secret}\n"
+        f"[source \"shop\"]\nupstream = {HOST}/index.xml\nconnect = {here}\nserve = yes\n"
+        f"[site \"mapped\"]\norigin = http://mapped.example.com\n"
+        f"[source \"cms\"]\nupstream = http://{here}/cms/index.xml\nmap = http://{here} http://mapped.example.com\nindex = http://mapped.example.com/sitemap.xml\n"
+        f"[site \"blog\"]\norigin = http://blog.example.com\nconnect = {here}\ncheck = yes\n"
+    )  # fmt: skip
+    assert sitemapd("check-config", "--config", config).code == 0
+    origin.answers["/a.xml"] = origin.answers["/cms/a.xml"] = answer(200, urlset(f"http://{here}/page")[:-5])
+    for url, shown in (
+        (f"{HOST}/a.xml", ("source    shop, whose upstream has this origin", f"connect   {here}", f"url       {HOST}/a.xml")),
+        ("http://mapped.example.com/cms/a.xml", ("source    cms, whose map has this origin", f"map       http://{here} -> http://mapped.example.com", f"url       http://{here}/cms/a.xml")),
+        ("http://blog.example.com/a.xml", ("site      http://blog.example.com", f"connect   {here}", "url       http://blog.example.com/a.xml")),
+    ):
+        origin.asked.clear()
+        done = sitemapd("probe", url, "--config", config)
+        assert set(shown) <= set(done.out.splitlines()), (url, done)
+        assert verdict(done).startswith("broken: ") and len(origin.asked) == 1, done
+    # What the map makes of it is verified, as by a poll: its pages are on its own host.
+    origin.answers["/cms/a.xml"] = answer(200, urlset(f"http://{here}/page"))
+    done = sitemapd("probe", "http://mapped.example.com/cms/a.xml", "--config", config)
+    assert verdict(done).startswith("good: ") and "outside-site" not in done.out, done
+    secret.chmod(0o644)  # reading it fails now
+    assert sitemapd("probe", f"{HOST}/a.xml", "--config", config).err == ""
+    done = sitemapd("probe", "https://far.example.com/a.xml", "--config", config)
+    assert done.code == 1 and "far" in done.err and str(secret) in done.err, done
 
 
 def test_a_redirect_to_another_host_of_the_configuration_is_followed(origin, tmp_path):
@@ -283,9 +319,9 @@ index = /sitemap_index.xml
 ; - cannot be listed: /0.xml (loc-relative)
 ; - cannot be listed: /1.xml (loc-relative)
 ; - and 2 more that cannot be listed
-; - 2 of 4 have no date
+; - 2 of 4 have no valid date
 ; - {HOST}/gone.xml: answers 404 (gone)
-; - {HOST}/nested.xml is an index itself, and an index may not list an index: its sitemaps are listed instead
+; - {HOST}/nested.xml is an index itself, and an index may not list an index: its sitemaps are listed by a source of their own, and it is removed after drop_after (3 days)
 ; - checked 4 of them: 2 good, with 2 URLs
 [source "www.example.com"]
 upstream = {HOST}/sitemap_index.xml
@@ -299,7 +335,7 @@ index = {HOST}/sitemap_index.xml
 connect = {connect}
 
 ; {HOST}/nested.xml lists 1 sitemap, in {len(index(HOST + "/inner.xml"))} bytes
-; - 1 of 1 have no date
+; - 1 of 1 have no valid date
 ; - checked 1 of them: 1 good, with 1 URL
 [source "www.example.com-3"]
 upstream = {HOST}/nested.xml
@@ -307,7 +343,7 @@ index = {HOST}/sitemap_index.xml
 connect = {connect}
 
 """
-    for name in ("nginx: in the server block of www.example.com", "Caddy: ", "HAProxy: "):
+    for name in ("nginx: in the server block of www.example.com", "Apache (", "Caddy: ", "HAProxy: "):
         assert f"\n; # {name}" in switch
     checked(done, tmp_path)
     assert migrate(origin, "--proxy", "nginx").out == """# nginx: in the server block of www.example.com, before other locations with ~
@@ -321,6 +357,23 @@ location ~ "^(/robots\\.txt|/sitemap_index(-([2-9]|[1-9][0-9]+))?\\.xml(\\.gz)?)
     assert done.code == 0, done
     listed = run_commands(done.out, tmp_path)
     assert listed == {f"{HOST}{path}" for path in ("/a.xml", "/gone.xml", "/it's.xml", "/inner.xml", "/pages.xml")}
+
+
+def test_migrate_prints_no_source_for_what_another_lists(origin, tmp_path):
+    """next-sitemap names its server-sitemap.xml in robots.txt and in the index: a source of its own would be rejected for ever."""
+    origin.answers["/robots.txt"] = answer(200, "".join(f"Sitemap: {HOST}/{name}.xml\n" for name in ("server-sitemap", "sitemap", "other", "alone")).encode())
+    origin.answers["/sitemap.xml"] = answer(200, index(f"{HOST}/a.xml", f"{HOST}/b.xml", f"{HOST}/server-sitemap.xml"))
+    origin.answers["/other.xml"] = answer(200, index(f"{HOST}/b.xml", f"{HOST}/a.xml", f"{HOST}/c.xml", f"{HOST}/c.xml"))
+    for name in ("a", "b", "c", "server-sitemap", "alone"):
+        origin.answers[f"/{name}.xml"] = answer(200, PAGE)
+    done = migrate(origin)
+    checked(done, tmp_path)
+    assert re.findall(r"upstream = (.*)\n", done.out) == [f"{HOST}/{name}.xml" for name in ("sitemap", "other", "alone")], done
+    assert f"; {HOST}/server-sitemap.xml is a sitemap of 1 URL, not an index: the index here lists it\n; - it is left out: {HOST}/sitemap.xml lists it already\n\n" in done.out, done
+    assert done.out.count("owned-by-another") == 1 and f"; - 2 of them are in {HOST}/sitemap.xml, too, and an entry is in one index alone: " in done.out.partition("[source")[2], done
+    done = migrate(origin, "--commands")
+    assert "sitemapd add" in done.out and "'http://www.example.com/server-sitemap.xml'" not in done.out, done
+    assert run_commands(done.out, tmp_path) == {f"{HOST}/{name}.xml" for name in ("a", "b", "c", "server-sitemap", "alone")}
 
 
 # What robots.txt names, what is there, and the lines of the configuration that matter; what is listed in the end.
@@ -556,6 +609,31 @@ def test_migrate_prints_no_code_of_the_origin(origin, tmp_path):
     assert done.code == 0 and done.out.count("pwned") > 6, done
     assert run_commands(done.out, tmp_path) == {locs[0], locs[2], HOST + named[1], f"{HOST}/inner.xml"}
     assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(("reply", "why"), [(answer(500), "answers 500"), (answer(403), "answers 403"), (answer(302, Location="ftp://x/"), "it redirects, but not to a URL of http or https")])
+def test_migrate_says_that_robots_txt_was_not_read(origin, reply, why):
+    """Its rules would be lost without a word."""
+    origin.answers["/robots.txt"] = reply
+    origin.answers["/sitemap.xml"] = answer(200, PAGE)
+    out = migrate(origin).out
+    assert f"; robots.txt: {why}; the switch would lose its rules: save it under this name\n;robots_file = /etc/sitemapd/www.example.com-robots.txt\n" in out, out
+    out = migrate(origin, "--commands").out
+    assert f"# robots.txt: {why}; the switch would lose its rules: serve it here\n# curl -sf " in out and "\n# sitemapd site update " in out, out
+    del origin.answers["/sitemap.xml"]
+    done = migrate(origin)
+    assert done.code == 1 and f"{why}, and no sitemap was found at /sitemap_index.xml (answers 404), /" in done.err, done
+
+
+def test_migrate_of_an_index_without_a_usable_sitemap(origin):
+    """A source of it would fail for ever: it is not printed, and the reason is."""
+    origin.answers["/sitemap.xml"] = answer(200, index("//www.example.com/a.xml"))
+    done = migrate(origin)
+    assert done.code == 1 and "/sitemap_index.xml (answers 404), /sitemap.xml (it lists no sitemap that can be listed here (empty)), /wp" in done.err, done
+    origin.answers["/wp-sitemap.xml"] = answer(200, index(f"{HOST}/b.xml"))
+    out = migrate(origin).out
+    assert f"; {HOST}/sitemap.xml cannot be taken over: it lists no sitemap that can be listed here (empty)\n; - cannot be listed: //www.example.com/a.xml (loc-relative)\n" in out
+    assert out.count("upstream = ") == 1 and f"upstream = {HOST}/wp-sitemap.xml\n" in out, out
 
 
 def test_migrate_nothing(origin):

@@ -156,6 +156,27 @@ def test_a_bad_one_is_refused_whole(reloading):
     assert any("changed: [log] level" in line for line in r.reload("[log]\nlevel = debug\n" + SITE))
 
 
+def test_readyz_reports_a_refused_reload(reloading, tmp_path):
+    """Until one succeeds: the next start would find the same. A mistake in the file, a file that it names, what the catalogue rejects."""
+    hides = "[admin]\nmetrics_token = yes\n"
+    r = reloading(config=hides + SITE)
+    reasons = lambda token: {reason["code"]: reason["detail"] for reason in r.server.api("GET", "/readyz", token=token).json()["reasons"]}
+    shop = r.server.make_token("shop", "--site", ORIGIN)
+    assert reasons(r.server.token) == {}
+    none = tmp_path / "none.pem"
+    for config, why in (
+        ("[server]\nlisten = nonsense\nthread = 3\n" + SITE, f'{r.path}:2: listen: "nonsense"'),
+        (SITE + f"robots_file = {none}\n", str(none)),
+        (SITE + '[site "other"]\norigin = https://other.example\nhost_alias = www.example.com\n', "www.example.com"),
+    ):
+        r.refused(config)
+        detail = reasons(r.server.token)["config-refused"]
+        assert detail.startswith("the last reload was rejected, and a start may fail: ") and why in detail and "\n" not in detail, detail
+        assert reasons(shop)["config-refused"] == reasons(None)["config-refused"] == "send a token for all sites for the details"
+    r.reload(hides + SITE)
+    assert reasons(r.server.token) == {}
+
+
 def test_metrics_report_reloads(reloading):
     before = int(time.time())
     r = reloading()

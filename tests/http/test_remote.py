@@ -13,7 +13,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
-from harness import Clock, ask, eventually, seconds, sitemapd
+import pytest
+
+from harness import PLAIN, Clock, ask, eventually, seconds, sitemapd
 from origin import Origin, answer, bomb, index, urlset
 
 SETTINGS = "[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n"
@@ -165,6 +167,31 @@ def sites_on(start, there, names, rate):
     return server, lambda name, paths: server.api("POST", "/v1/sitemaps", rows(name, paths)).status
 
 
+@pytest.mark.parametrize("configured", [False, True])
+def test_a_source_ends_no_polls_of_what_a_token_of_its_name_registered(start, configured):
+    """Not of another site, whose token has the name of a source that somebody makes; nor where the configuration has one."""
+    with Origin() as shop, Origin("127.0.0.3") as other:
+        here, there = f"http://127.0.0.2:{shop.port}", f"http://127.0.0.3:{other.port}"
+        shop.answers["/a.xml"] = answer(200, urlset(here + "/page"))
+        other.answers["/list.xml"] = answer(200, index(there + "/b.xml"))
+        other.answers["/b.xml"] = answer(200, urlset(there + "/page"))
+        section = f'[source "shop-a"]\nupstream = {there}/list.xml\n' if configured else ""
+        server = start(sites=(), config=SETTINGS.replace("127.0.0.2", "127.0.0.2 127.0.0.3") +
+                       f'[site "shop"]\norigin = {here}\nindex = /i.xml\ncheck = yes\n[site "other"]\norigin = {there}\nindex = /i.xml\n{section}')
+        token = server.make_token("shop-a", "--site", here)
+        mine = lambda: [check["loc"] for check in server.api("GET", f"/v1/checks?site={here}").json()["checks"]]
+        assert server.api("POST", "/v1/sitemaps", [{"loc": here + path} for path in ("/a.xml", "/c.xml")], token=token).status == 200
+        eventually(lambda: sorted(mine()) == [here + "/a.xml", here + "/c.xml"], "both are watched")
+        if not configured:
+            hostile = server.make_token("hostile", "--site", there, "--role", "admin")
+            assert server.api("POST", "/v1/sources", {"name": "shop-a", "upstream": there + "/list.xml"}, token=hostile).status == 201
+        polled = lambda: server.api("GET", f"/v1/checks?site={there}").json()["checks"]
+        eventually(lambda: [check["check"]["state"] for check in polled()] == ["good"], "the source is polled, and its sitemap")
+        assert server.api("DELETE", f"/v1/sitemaps?loc={quote(here + '/c.xml', safe='')}").status == 204
+        eventually(lambda: here + "/c.xml" not in mine(), "what is watched was looked through")
+        assert mine() == [here + "/a.xml"]
+
+
 def test_sites_take_turns_on_a_host_that_they_share(start):
     """One site lists very many sitemaps of a CDN's host: those of another site there do not wait behind them."""
     with Origin() as cdn:
@@ -201,6 +228,25 @@ def test_a_site_leaves_others_a_place_on_a_host_that_they_share(start):
         for name in good:
             assert poll(name) == "good"
         assert set(states("https://slow.example").values()) == {"new"}, "none of the others has ended"
+
+
+def test_what_a_site_answers_slows_no_other_on_a_host_that_they_share(start):
+    """One site's sitemaps on a CDN's host ask for a day of rest, or break off five times: another site's there are polled on."""
+    with Origin() as cdn:
+        there = f"{cdn.address}:{cdn.port}"
+        busy, broken, good = ["/busy.xml"], [f"/broken/{i}.xml" for i in range(5)], ["/good.xml"]
+        cdn.answers["/busy.xml"] = answer(503, Retry_After="86400")
+        cdn.answers.update({name: cdn.reset for name in broken})
+        cdn.answers["/good.xml"] = answer(200, urlset(f"http://{there}/page"))
+        server, register = sites_on(start, there, ("busy", "broken", "good"), 1000)
+        poll = lambda name: server.api("POST", f"/v1/checks?loc={quote(f'http://{there}{name}', safe='')}")
+        for site, names in (("busy", busy), ("broken", broken), ("good", good)):
+            assert register(site, names) == 200
+        resting = lambda: [poll(name[0]).json().get("detail", "") for name in (busy, broken)]
+        eventually(lambda: all("its host is resting" in detail for detail in resting()), "both rest")
+        for _ in range(3):
+            assert poll("/good.xml").json()["check"]["state"] == "good"
+        assert "sitemapd_fetch_hosts_resting 1\n" in server.api("GET", "/metrics").body.decode()
 
 
 def test_what_crawlers_cannot_use_is_green_nowhere(start):
@@ -322,6 +368,7 @@ def test_a_list_that_was_never_read_is_seen_in_the_file(start):
         assert "  shop " not in server.cli("status").out
 
 
+@pytest.mark.skipif(not PLAIN, reason="as much data as one thread reads in minutes there")
 def test_large_lists_are_read_one_after_another(start):
     """Each needs twice its size in memory."""
     with Origin() as origin:
@@ -370,9 +417,12 @@ def test_a_scan_beside_a_server_ends_what_the_guard_held(start, tmp_path):
         assert server.api("POST", "/v1/sources/shop/scan").json()["held_removals"] == 3
         reasons = lambda: {r["code"] for r in ask(server.admin, "GET", "/readyz", host=server.admin).json()["reasons"]}
         assert "source-held" in reasons()
+        metric = 'sitemapd_source_upstream_held_removals{source="shop"} '
+        assert f"{metric}3\n" in server.api("GET", "/metrics").body.decode()
         done = server.cli("scan", "shop", "--max-removed", "3", "--config", tmp_path / "sitemapd.conf")
         assert done.code == 0 and "3 removed" in done.out, done
         eventually(lambda: "source-held" not in reasons(), "the server knows", seconds(30))
+        assert f"{metric}0\n" in server.api("GET", "/metrics").body.decode()
 
 
 def test_what_polls_found_gone_leaves_with_the_list_that_they_ask_for(start):
@@ -437,6 +487,71 @@ def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
             thread.join()
 
 
+def test_two_sites_that_keep_one_waiting_leave_room_for_others(start):
+    """Two sites have very many sitemaps on hosts that never come to an end: another site's are polled meanwhile."""
+    with Origin("0.0.0.0") as slow, Origin() as good:
+
+        def drip(connection, _):
+            """As much as is not given up before two minutes are over."""
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + urlset()[:-9])
+            while not slow.ended.wait(0.5):
+                connection.sendall(b" " * 100)
+
+        slow.answers = dict.fromkeys((f"/{site}/{i}.xml" for site in "ab" for i in range(60)), drip)
+        ours = f"http://{good.address}:{good.port}"
+        hosts = {site: [f"127.{net}.0.{i}:{slow.port}" for i in range(1, 41)] for net, site in ((1, "a"), (2, "b"))}
+        server = start(sites=(), config="[fetch]\nallow_address = 127.0.0.0/8\n" + f'[site "ours"]\norigin = {ours}\ncheck = yes\n' + "".join(
+            f'[site "{site}"]\norigin = https://{site}.example\ncheck = yes\n' + "".join(f"cross_host = {host}\n" for host in hosts[site]) for site in hosts))
+        held = lambda site: sum(path.startswith(f"/{site}/") for path in slow.paths())
+        for site, least in (("a", 16), ("b", 8)):
+            rows = [{"loc": f"http://{hosts[site][i % 40]}/{site}/{i}.xml", "index": f"https://{site}.example/sitemap_index.xml"} for i in range(60)]
+            assert server.api("POST", "/v1/sitemaps", rows).status == 200
+            eventually(lambda: held(site) >= least, "it keeps many waiting")
+        names = [f"/{i}.xml" for i in range(5)]
+        good.answers.update({name: answer(200, urlset(ours + "/page")) for name in names})
+        for name in names:
+            assert server.register(ours + name).status == 201
+            eventually(lambda: name in good.paths(), "it is polled")
+        assert held("a") == 16, "none of the others has ended"
+
+
+def test_scans_on_request_keep_to_the_rate_of_their_host(start):
+    """A client scans several sources of one host without end: the host gets no more requests than its rate."""
+    with Origin() as origin:
+        base, at = f"http://{origin.address}:{origin.port}", []
+
+        def send(connection, _):
+            at.append(time.monotonic())
+            connection.sendall(answer(503, Retry_After="86400"))
+
+        names = [f"list{i}" for i in range(4)]
+        origin.answers.update({f"/{name}.xml": send for name in names})
+        server = start(sites=(), config=f'[fetch]\nallow_address = 127.0.0.2\nrate = 1\n[site "m"]\norigin = {base}\n' + "".join(
+            f'[source "{name}"]\nupstream = {base}/{name}.xml\nindex = {base}/sitemap_index.xml\n' for name in names))
+        for name in names:
+            assert server.api("POST", f"/v1/sources/{name}/scan").status == 503
+        assert len(at) >= 4 and at[-1] - at[-4] > 2.5, at
+
+
+def test_requests_of_two_sites_that_wait_leave_room_for_anothers(start):
+    """Two sites' tokens have as many requests wait as they may: another client's are answered."""
+    with Origin() as one, Origin("127.0.0.3") as two:
+        config, bases = "[fetch]\nallow_address = 127.0.0.0/8\n[admin]\nmax_suspended = 8\n", []
+        for name, origin in (("one", one), ("two", two)):
+            origin.answers["/list.xml"] = origin.silent()
+            bases.append(f"http://{origin.address}:{origin.port}")
+            config += f'[site "{name}"]\norigin = {bases[-1]}\nindex = /sitemap_index.xml\n[source "{name}"]\nupstream = {bases[-1]}/list.xml\nindex = {bases[-1]}/sitemap_index.xml\n'
+        server = start(sites=(), config=config)
+        waiting = lambda: server.metrics()['sitemapd_http_suspended{listener="admin"}']
+        for (name, base), count in zip((("one", bases[0]), ("two", bases[1])), (4, 6)):
+            token = server.make_token(name, "--site", base)
+            eventually(lambda: one.asked and two.asked, "both lists are being read")
+            for _ in range(4):
+                threading.Thread(target=lambda name=name, token=token: server.api("POST", f"/v1/sources/{name}/scan", token=token), daemon=True).start()
+            eventually(lambda: waiting() == count, "half of the free places")
+        assert server.api("GET", "/v1/sites").status == 200
+
+
 def test_what_is_undone_is_read_anew_in_its_turn(start, tmp_path):
     """A list and its sitemaps: validators are forgotten. Each sitemap is due when it was, the list at the thaw."""
     clock = Clock(tmp_path)
@@ -487,11 +602,111 @@ def test_a_list_is_read_after_an_undo_under_a_freeze(start):
         eventually(lambda: body(server, origin).count("<loc>") == 2, "it is read again at the thaw")
 
 
+def unless_known(content):
+    """An answer with a validator: 304 for those who have it."""
+    return lambda connection, head: connection.sendall(answer(304) if 'If-None-Match: "1"' in head else answer(200, content, ETag='"1"'))
+
+
+def test_what_was_refused_is_tried_again_when_it_may_be_accepted(start, tmp_path):
+    """The list is the same, and its server says so."""
+    clock = Clock(tmp_path)
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+        origin.answers["/list.xml"] = origin.answers["/other.xml"] = unless_known(index(base + "/a.xml"))
+        server = start(sites=(), env=clock.environment, config=config(base, poll="10m"))
+        eventually(lambda: server.api("GET", "/v1/sources/shop").json()["checks"].get("good") == 1, "it is polled")
+        server.reload(config(base, poll="10m").replace('[source "shop"]', '[source "new"]').replace("/list.xml", "/other.xml"))
+        eventually(lambda: server.api("GET", "/v1/sources/new").json().get("problems"), "another source owns what it lists")
+        assert server.cli("source", "remove", "shop").code == 0
+        clock.set(700)
+        eventually(lambda: server.api("GET", "/v1/sources/new").json()["problems"] == [], "its next poll takes the entry over")
+        assert server.api("GET", "/v1/sources/new").json()["listed"] == 1
+
+
+@pytest.mark.parametrize("what", ["entry", "list", "index", "site", "undo"])
+def test_entries_that_something_else_removed_are_back_after_the_next_poll(start, tmp_path, what):
+    """The list is the same, and its server says so."""
+    clock = Clock(tmp_path)
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        names = ("/a.xml", "/b.xml")
+        origin.answers.update({name: unless_known(urlset(base + "/page")) for name in names})
+        origin.answers["/list.xml"] = unless_known(index(*(base + name for name in names)))
+        source = SETTINGS + config(base, poll="10m").split("index.xml\n")[1]
+        server = start(sites=(base,), env=clock.environment, config=SETTINGS)
+        if what == "undo":
+            assert server.cli("import", "-", "--source", "shop", input="".join(base + name + "\n" for name in names)).code == 0
+        server.reload(source)
+        state = lambda: server.api("GET", "/v1/sources/shop").json()
+        eventually(lambda: state()["checks"].get("good") == 2, "all are polled")
+        clock.set(700)
+        eventually(lambda: sum("/list.xml" in head and "If-None-Match" in head for head in origin.asked) > 0, "it is the same")
+        eventually(lambda: not state()["scanning"], "the poll ends")
+        if what == "entry":
+            done = server.cli("remove", base + "/a.xml")
+        elif what == "list":
+            done = server.cli("import", "-", "--index", base + "/sitemap_index.xml", "--replace", "--source", "*", "--max-removed", "2", input="")
+        elif what == "index":
+            assert server.cli("index", "remove", base + "/sitemap_index.xml", "--max-removed", "2").code == 0
+            done = server.cli("index", "add", base + "/sitemap_index.xml")
+        elif what == "site":
+            assert server.cli("site", "remove", base, "--max-removed", "2").code == 0
+            done = server.cli("site", "add", base)
+        else:
+            done = server.cli("undo", str(server.api("GET", "/v1/history?kind=list").json()["changes"][-1]["revision"]), "--max-removed", "2")
+        assert done.code == 0, done
+        eventually(lambda: body(server, origin).count("<loc>") < 2, "they are removed")
+        clock.set(1400)
+        eventually(lambda: body(server, origin).count("<loc>") == 2, "the next poll puts them back")
+
+
+def test_what_a_freeze_held_is_in_the_index_after_a_restart_and_the_thaw(start, tmp_path):
+    clock = Clock(tmp_path)
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers.update({name: answer(200, urlset(base + "/page")) for name in ("/a.xml", "/b.xml")})
+        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        server = start(sites=(), env=clock.environment, config=config(base, poll="10m"))
+        eventually(lambda: body(server, origin).count("<loc>") == 1, "it is read")
+        assert server.cli("freeze", base + "/sitemap_index.xml").code == 0
+        origin.answers["/list.xml"] = unless_known(index(base + "/a.xml", base + "/b.xml"))
+        clock.set(700)
+        eventually(lambda: "source-frozen" in server.log() or server.api("GET", "/v1/sources/shop").json()["members"] == 2, "the new list is read")
+        server.stop()
+        server.start()
+        assert server.cli("thaw", base + "/sitemap_index.xml").code == 0
+        clock.set(1400)
+        eventually(lambda: body(server, origin).count("<loc>") == 2, "its next poll finds what the freeze held")
+
+
+def test_a_site_that_an_undo_brings_back_is_polled_again(start, tmp_path):
+    clock = Clock(tmp_path)
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+        text = f'{SETTINGS}[source "shop"]\nupstream = {base}/list.xml\npoll = 10m\n'
+        server = start(sites=(base,), env=clock.environment, config=text)
+        reads = lambda name: sum(name in head for head in origin.asked)
+        eventually(lambda: server.api("GET", "/v1/sources/shop").json()["checks"].get("good") == 1, "it is polled")
+        site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
+        assert server.api("DELETE", f"/v1/sites/{site}?max_removed=9").status in (200, 204)
+        lists, polls = reads("/list.xml"), reads("/a.xml")
+        clock.set(7 * 3600)
+        eventually(lambda: reads("/list.xml") > lists, "its sitemap is due, too")
+        removed = [c["revision"] for c in server.api("GET", "/v1/history?limit=50").json()["changes"] if c["kind"] == "site-remove"]
+        assert server.api("POST", f"/v1/history/{removed[0]}/undo?max_removed=9").status == 200
+        clock.set(9 * 3600)
+        eventually(lambda: reads("/a.xml") > polls, "it is polled again")
+
+
 def test_a_removed_source_is_still_called_remote(start):
     with Origin() as origin:
         base, server = mirror(start, origin, "/a.xml", serve="yes")
         eventually(lambda: server.api("GET", "/v1/sources/shop").json()["checks"].get("good") == 1, "it is polled")
-        server.reload(config(base, serve="yes").replace('[source "shop"]', '[source "new"]'))
+        origin.answers["/other.xml"] = origin.answers["/list.xml"]
+        server.reload(config(base, serve="yes").replace('[source "shop"]', '[source "new"]').replace("/list.xml", "/other.xml"))
         eventually(lambda: server.api("GET", "/v1/sources/new").json().get("problems"), "the other one is read")
         assert [p["detail"] for p in server.api("GET", "/v1/sources/new").json()["problems"]] == [
             f'is owned by "shop", in {base}/sitemap_index.xml; it was not changed; if that is an old name of this source, `sitemapd source remove` it']
@@ -499,9 +714,92 @@ def test_a_removed_source_is_still_called_remote(start):
         assert outcome[-1].endswith("shop: was removed from the configuration: the upstream is no longer read, and its sitemaps are no longer served: crawlers get 404; its entries stay; "
                                  "`sitemapd source remove shop` lets another source take them over and serve them"), outcome
         eventually(lambda: re.search(r"^shop +remote  not declared here", server.cli("source", "list").out, re.M), "it is known as what it was")
+        orphaned = lambda: [r["detail"] for r in server.api("GET", "/readyz").json()["reasons"] if r["code"] == "source-orphaned"]
+        sentence = ("shop: no source has this name any more, and its sitemaps are still listed: nothing reads them or serves them here; configure the source again, "
+                    "or run `sitemapd source remove shop`, and another source can take them over")
+        assert orphaned() == [sentence]
         server.stop()
         server.start()
-        assert "shop: was read before, and no source has this name now: its upstream is not watched" in server.log()
+        assert " warning source-not-read: shop: was read before, and no source has this name now: its upstream is not watched" in server.log()
+        assert orphaned() == [sentence]
+        assert sentence + " (source-orphaned)" in sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token}).out
+        server.reload(config(base, serve="yes"))
+        assert orphaned() == []
+        server.reload(config(base, serve="yes").replace('[source "shop"]', '[source "new"]').replace("/list.xml", "/other.xml"))
+        assert orphaned() == [sentence]
+        assert server.cli("source", "remove", "shop").code == 0
+        eventually(lambda: orphaned() == [], "another source may take them over")
+
+
+@pytest.mark.parametrize("how", ["reload", "restart"])
+def test_a_renamed_source_keeps_its_entries_and_serves_them(start, how):
+    with Origin() as origin:
+        base, server = mirror(start, origin, "/a.xml", "/b.xml", serve="yes")
+        eventually(lambda: server.api("GET", "/v1/sources/shop").json()["checks"].get("good") == 2, "they are polled")
+        before = body(server, origin)
+        renamed = config(base, serve="yes").replace('[source "shop"]', '[source "new"]')
+        if how == "reload":
+            server.reload(renamed)
+        else:
+            server.stop()
+            Path(server.folder, "sitemapd.conf").write_text(renamed)
+            server.start()
+        eventually(lambda: "source-renamed: shop: new reads the same upstream now and takes over its entries" in server.log(), "its old name is released")
+        assert "source-no-longer-configured" not in server.log() and "source-not-read" not in server.log()
+        eventually(lambda: server.api("GET", "/v1/sources/new").json()["checks"].get("good") == 2, "the new name has them")
+        assert body(server, origin) == before
+        assert ask(server.public, "GET", "/a.xml", host=f"{origin.address}:{origin.port}").status == 200
+        assert [source["name"] for source in server.api("GET", "/v1/sources").json()["sources"]] == ["new"]
+
+
+def test_a_renamed_source_serves_what_it_has_while_its_upstream_is_away(start):
+    """What it has is the new name's at once: nothing needs the upstream for it."""
+    with Origin() as origin:
+        base, server = mirror(start, origin, "/a.xml", "/b.xml", serve="yes")
+        eventually(lambda: server.api("GET", "/v1/sources/shop").json()["checks"].get("good") == 2, "they are polled")
+        before = body(server, origin)
+        origin.answers.update({name: answer(503) for name in origin.answers})
+        for old, new in (("shop", "new"), ("new", "newer")):
+            server.reload(config(base, serve="yes").replace('[source "shop"]', f'[source "{new}"]'))
+            assert ask(server.public, "GET", "/a.xml", host=f"{origin.address}:{origin.port}").status == 200
+            eventually(lambda: f"source-renamed: {old}: {new} reads the same upstream now" in server.log(), "it has its new name")
+            assert ask(server.public, "GET", "/b.xml", host=f"{origin.address}:{origin.port}").status == 200
+            assert server.api("GET", f"/v1/sources/{new}").json()["listed"] == 2
+        assert body(server, origin) == before
+
+
+def test_an_entry_is_served_as_its_owner_says(start):
+    """Two sources list a sitemap: that of the one that does not own the entry decides nothing."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/list.xml"] = origin.answers["/other.xml"] = answer(200, index(base + "/a.xml"))
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+        other = config(base).replace('[source "shop"]', '[source "other"]').replace("/list.xml", "/other.xml")
+        server = start(sites=(), config=config(base, serve="yes"))
+        eventually(lambda: server.api("GET", "/v1/sources/shop").json()["checks"].get("good") == 1, "it is polled")
+        server.reload(config(base, serve="yes") + other[other.index('[source "other"]'):])
+        eventually(lambda: server.api("GET", "/v1/sources/other").json()["problems"], "the other one has looked")
+        assert ask(server.public, "GET", "/a.xml", host=f"{origin.address}:{origin.port}").status == 200
+
+
+def test_a_cross_host_does_not_claim_a_source_on_it(start):
+    """A token may give its own site any cross host that belongs to no site: the source of the configuration there stays hidden from it."""
+    with Origin() as origin:
+        base, shop, mine = f"http://{origin.address}:{origin.port}", "https://shop.example", "https://a.example"
+        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        origin.answers["/a.xml"] = answer(200, urlset(shop + "/page"))
+        text = f'{SETTINGS}[site "m"]\norigin = {shop}\n[source "shop"]\nupstream = {base}/list.xml\nmap = {base} {shop}\n'
+        server = start(sites=(mine,), config=text)
+        token = server.cli("token", "add", "mine", "--site", mine, "--role", "admin").out.strip()
+        eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the token is known")
+        site = server.api("GET", "/v1/sites", token=token).json()["sites"][0]
+        assert server.api("PATCH", f"/v1/sites/{site['id']}", {"add_cross_hosts": [origin.address]}, token=token).status == 200
+        assert server.api("GET", "/v1/sources", token=token).json()["sources"] == []
+        for method, tail, status in (("GET", "", 404), ("POST", "/scan", 403), ("POST", "/scan?max_removed=9", 403)):
+            assert server.api(method, "/v1/sources/shop" + tail, token=token).status == status
+        text += f'[site "mine"]\norigin = {mine}\ncross_host = {origin.address}\n'
+        server.reload(text)
+        assert [s["name"] for s in server.api("GET", "/v1/sources", token=token).json()["sources"]] == ["shop"], "the configuration says so"
 
 
 def test_a_sitemap_at_the_url_of_its_index_is_not_accepted(start):
@@ -573,7 +871,7 @@ def test_a_list_that_redirects_to_its_site(start):
         text += f'[source "shop"]\nupstream = {upstream}/list.xml\nindex = {site}/sitemap_index.xml\n'
         old.answers["/list.xml"] = answer(301, Location=stranger + "/list.xml")
         server = start(sites=(), config=text)
-        why = "it redirects to a host that is not the site's"
+        why = f"it redirects to a host that is not the site's: {stranger}"
         commands = lambda: [server.cli(*words, "--config", Path(server.folder) / "sitemapd.conf") for words in (("scan", "shop"), ("probe", "shop"))]
         eventually(lambda: server.api("GET", "/v1/sources/shop").json()["failure"] == why, "the redirect to another site is rejected")
         assert all(why in done.err + done.out and done.code == 1 for done in commands())
@@ -668,6 +966,31 @@ def test_a_list_that_dates_anew_what_a_poll_has_just_dated(start):
             held.execute("ROLLBACK")
             assert [reply.result().status for reply in replies] == [200, 200]
         assert "<lastmod>2026-02-02</lastmod>" in body(server, origin)
+
+
+def test_dates_that_polls_found_stay_without_polls(start):
+    """With `check = no` the list moves them forward only."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        claim = lambda date: origin.answers.update({"/list.xml": answer(200, index((base + "/a.xml", date) if date else base + "/a.xml"))})
+        dated = lambda date: f"<loc>{base}/a.xml</loc><lastmod>{date}</lastmod>" in body(server, origin)
+        claim("2025-01-01")
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/one"))
+        server = start(sites=(), config=config(base))
+        poll = lambda: server.api("POST", f"/v1/checks?loc={base}/a.xml")
+        eventually(lambda: poll().status == 200 and dated("2025-01-01"), "it is read")
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/two", lastmod="2026-02-02"))
+        assert poll().status == 200
+        eventually(lambda: dated("2026-02-02"), "the poll dates it")
+        server.reload(config(base, check="no"))
+        for listed, date in (("2025-01-01", "2026-02-02"), (None, "2026-02-02"), ("2026-03-03", "2026-03-03"), ("2026-02-03", "2026-03-03")):
+            claim(listed)
+            assert server.api("POST", "/v1/sources/shop/scan").status == 200
+            assert dated(date), body(server, origin)
+        server.reload(config(base))
+        claim(None)
+        assert server.api("POST", "/v1/sources/shop/scan").status == 200
+        assert dated("2026-03-03")
 
 
 def test_a_list_that_waits_for_its_turn_keeps_no_poll_waiting(start):

@@ -255,6 +255,51 @@ def test_all_or_nothing(server):
     assert counts(server.replace(bad, on_error="skip")) == (0, 0, 18, 2)
 
 
+INVALID = [{"digest": ""}, {"unknown": 1}, {"lastmod": 5}, {"position": -1}, {"position": 10**9}, {"index": "x" * 3000}]
+
+
+def test_a_rejected_line_removes_nothing(server, tmp_path):
+    """With on_error=skip: a mistake in a line must not remove the entry that the line names."""
+    other = ORIGIN + "/deep/index.xml"
+    assert server.api("POST", "/v1/indexes", {"url": other}).status == 201
+    listed, gone = names(len(INVALID) + 12), names(2, 900)
+    elsewhere = [{"loc": loc, "index": other} for loc in names(len(INVALID) + 12, folder="deep")]
+    bad = [{"loc": loc, **fault} for loc, fault in zip(listed, INVALID)]
+    lines = bad + [{"loc": loc} for loc in listed[len(INVALID) :]]
+    assert counts(server.replace(listed + gone))[0] == len(listed) + 2
+    before = {loc: entry for loc, entry in everything(server).items() if loc in listed}
+    reply = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}&on_error=skip", lines)
+    assert counts(reply) == (0, 0, 12, 2) and everything(server) == before
+    assert (reply.json()["rejected_total"], reply.json()["spared"]) == (len(INVALID), 0)
+    # Under the prefix, and of the source, as ever; a line twice counts once.
+    reply = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}&on_error=skip&prefix={q(ORIGIN + '/s/')}", bad[:1] * 2 + lines[1:] + bad)
+    assert counts(reply) == (0, 0, 12, 0) and everything(server) == before
+    # The command: over HTTP and on the file, one index and several.
+    assert server.api("POST", "/v1/sitemaps", elsewhere).json()["created"] == len(elsewhere)
+    before = everything(server)
+    lines[:6] = [{"loc": loc, **fault} for loc, fault in zip(listed, [{"digest": ""}, {"unknown": 1}, {"lastmod": 5}, {"position": -1}, {"index": 7}, {"source": "*"}])]
+    broken = [{**row, "digest": ""} for row in elsewhere[:3]] + elsewhere[3:]
+    (tmp_path / "list").write_text("".join(json.dumps(line) + "\n" for line in lines + broken))
+    over = {"SITEMAPD_SERVER": "http://" + server.admin, "SITEMAPD_TOKEN": server.token}
+    words = "import", "--replace", "--skip-invalid", "--source", "*", tmp_path / "list"
+    for command in (sitemapd(*words, env=over), server.cli(*words)):
+        assert command.code == 0 and f"read {len(lines + broken)}: 0 created, 0 updated, {len(lines + broken) - 9} unchanged, 0 removed, 9 refused" in command.out, command
+        assert command.err.count("list:1:") == 1 and "of other sources" not in command.err
+        assert everything(server) == before
+
+
+def test_a_page_url_with_an_extension_too_many_stays(server):
+    urlset = ORIGIN + "/p.xml"
+    assert server.api("POST", "/v1/urlsets", {"url": urlset}).status == 201
+    rows = [{"loc": f"{ORIGIN}/{i}"} for i in range(9)]
+    replace = lambda rows: server.api("PUT", f"/v1/urls?urlset={q(urlset)}&on_error=skip", rows)
+    assert counts(replace(rows)) == (9, 0, 0, 0)
+    faults = {"images": [f"{ORIGIN}/1.jpg"]}, {"images": [None]}, {"alternates": 1}
+    reply = replace([{**row, **fault} for row, fault in zip(rows, faults)] + rows[3:8])
+    assert counts(reply) == (0, 0, 5, 1) and reply.json()["rejected_total"] == 3
+    assert [r["loc"] for r in server.api("GET", f"/v1/urls?urlset={q(urlset)}").json()["urls"]] == [row["loc"] for row in rows[:8]]
+
+
 def test_lists_that_are_too_large(start):
     server = start(config="[limits]\nmax_body = 64K\nmax_bulk = 64K\nmax_bulk_entries = 500\n")
     assert counts(server.replace(names(500))) == (500, 0, 0, 0)
@@ -345,6 +390,40 @@ def test_the_guard(server):
         assert server.api("DELETE", f"/v1/sitemaps?loc={q(loc)}").status == 204
     problem(server.replace(others[48:70]), 409, "shrink-guard")  # 22, where the peak is 100 - 40
     assert counts(server.replace(others[40:70])) == (0, 0, 30, 0)
+
+
+def test_an_import_of_several_indexes(server, tmp_path):
+    """--max-removed counts the removals of all, and the summary names each revision."""
+    paths = "/a/index.xml", "/b/index.xml", "/c/index.xml"
+    for path in paths:
+        assert server.api("POST", "/v1/indexes", {"url": ORIGIN + path}).status == 201
+    rows = [{"loc": f"{ORIGIN}{path[:3]}{i}.xml"} for path in paths for i in range(4)]
+    (tmp_path / "whole").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "half").write_text("".join(json.dumps(row) + "\n" for row in rows[::2]))
+    over = {"SITEMAPD_SERVER": "http://" + server.admin, "SITEMAPD_TOKEN": server.token}
+    run = lambda *words: sitemapd("import", "--replace", "--source", "*", *words, env=over)
+    on_file = lambda *words: server.cli("import", "--replace", "--source", "*", *words)
+    newest = lambda: json.loads(server.cli("history", "--limit", "1", "--json").out)["revision"]
+    first = newest() + 1
+    for command in run, on_file:
+        done = command(tmp_path / "whole")
+        assert done.code == 0 and f"12 created, 0 updated, 0 unchanged, 0 removed, 0 refused (revisions {first}, {first + 1}, {first + 2})\n" in done.out, done
+        again = command(tmp_path / "whole")
+        assert again.code == 0 and f"12 unchanged, 0 removed, 0 refused (revision {first + 2})\n" in again.out, again
+        held = command("--max-removed", "5", tmp_path / "half")
+        assert held.code == 1 and "/c/index.xml: would remove 2 entries" in held.err and "--max-removed 6 allows it" in held.err, held
+        assert newest() == first + 2 and len(everything(server)) == 12
+        done = command("--max-removed", "6", tmp_path / "half")
+        assert done.code == 0 and f"6 unchanged, 6 removed, 0 refused (revisions {first + 3}, {first + 4}, {first + 5})\n" in done.out, done
+        for i in range(3):
+            assert server.api("POST", f"/v1/history/{first + 5 - i}/undo").status == 200
+        assert len(everything(server)) == 12
+        (tmp_path / "more").write_text((tmp_path / "whole").read_text() + json.dumps({"loc": f"{ORIGIN}/b/more.xml"}) + "\n")
+        done = command(tmp_path / "more")
+        assert done.code == 0 and f"1 created, 0 updated, 12 unchanged, 0 removed, 0 refused (revision {first + 9})\n" in done.out, done
+        for row in everything(server):
+            assert server.api("DELETE", f"/v1/sitemaps?loc={q(row)}").status == 204
+        first = newest() + 1
 
 
 def test_the_guard_sees_what_single_removals_leave(server):

@@ -92,6 +92,8 @@ def test_load_balancers_learn_of_a_stop_before_the_ports_close(start):
     assert b"\n[-]shutdown: stopping\n" in server.api("GET", "/readyz?verbose").body
     assert server.get("/sitemap_index.xml").status == 200 and server.register(f"{ORIGIN}/b.xml").status == 201, "new connections are answered"
     assert server.api("GET", "/healthz").status == 200
+    status = sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": TOKEN})
+    assert status.code == 1 and ", unavailable\n" in status.out, status
     server.stop()  # the second signal ends it
 
 

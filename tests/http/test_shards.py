@@ -149,11 +149,11 @@ def test_status_sums(shards):
     result = run("status", *servers(shards))
     assert result.code == 0, result
     a, b, both = result.out.splitlines()
-    assert a.startswith("a: healthy; 2 sites, 2 indexes, 0 urlsets, 2 pages, 2 entries, 0 page URLs, ") and b.startswith("b: healthy; 2 sites, 2 indexes, ")
-    assert both.startswith("all shards: healthy; 4 sites, 4 indexes, 0 urlsets, ") and " 3 entries, " in both
+    assert a.startswith("a: ok; 2 sites, 2 indexes, 0 urlsets, 2 pages, 2 entries, 0 page URLs, ") and b.startswith("b: ok; 2 sites, 2 indexes, ")
+    assert both.startswith("all shards: ok; 4 sites, 4 indexes, 0 urlsets, ") and " 3 entries, " in both
     lines = [json.loads(line) for line in run("status", *servers(shards), "--json").out.splitlines()]
     assert [line.get("shard") for line in lines] == ["a", "b", None] and lines[2]["all"] == "all shards"
     for member in ("sites", "indexes", "pages", "entries", "bytes"):
         assert lines[2][member] == lines[0][member] + lines[1][member]
     away = run("status", *servers(shards), "--server", "away=http://127.0.0.1:1")
-    assert away.code == 1 and "all shards: unhealthy; 4 sites" in away.out, away
+    assert away.code == 1 and "all shards: degraded; 4 sites" in away.out, away

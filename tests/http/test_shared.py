@@ -322,6 +322,33 @@ def test_commands_write_as_a_node_does(cluster):
     assert again.code == 1 and "to join it, start a node without `share init`, on a path where there is no file yet" in again.err, again
 
 
+def test_a_backup_beside_a_node_is_read_alone(cluster, tmp_path):
+    """docs/several-machines.md, "Bring back the entries of a backup", with the configuration of a node."""
+    a = cluster.node("a")
+    assert a.register(loc("old")).status == 201
+    config, copy, then = (str(tmp_path / name) for name in ("node.conf", "copy.db", "then.db"))
+    with open(config, "w") as out:
+        out.write(f"[catalogue]\ndatabase = {a.database}\n[shared]\ndatabase = {cluster.postgres.url()}\n")
+    of_node = lambda *args, **more: sitemapd(*args, "--config", config, **more)
+    assert of_node("backup", copy).code == 0
+    assert a.replace([loc("new")], max_removed=10).status == 200
+    assert of_node("restore", copy, database=then).code == 0
+    for args in (("check",), ("list",), ("history",), ("site", "list"), ("export",), ("add", loc("more"))):
+        done = of_node(*args, database=then)
+        assert done.code == 0, done
+    lines = of_node("export", database=then).out
+    assert loc("old") in lines and loc("more") in lines and loc("new") not in lines
+    done = sitemapd("import", "--replace", "--source", "*", "--max-removed", "10", "--server", f"http://{a.admin}", "-", input=lines, env={"SITEMAPD_TOKEN": a.token})
+    assert done.code == 0, done
+    assert served(a) == {loc("old"), loc("more")}
+    # The node's own file by another name is that of the node; with --shared, a file must be a node's.
+    os.symlink(a.database, tmp_path / "link.db")
+    assert of_node("add", loc("by-link"), database=tmp_path / "link.db").code == 0
+    eventually(lambda: loc("by-link") in served(a), "the node's file is written as a node does")
+    refused = of_node("list", "--shared", cluster.postgres.url(), database=then)
+    assert refused.code == 1 and "is not shared" in refused.err and "move it away" in refused.err, refused
+
+
 def test_metrics_report_the_log(cluster):
     a, b = cluster.node("a"), cluster.node("b")
     joined(b)
@@ -331,3 +358,52 @@ def test_metrics_report_the_log(cluster):
     eventually(lambda: at_head(a.metrics()), "all is applied, also what the other wrote of itself")
     values = a.metrics()
     assert values["sitemapd_shared_joined"] == 1 and values["sitemapd_shared_appended_total"] >= 1
+
+
+def test_a_reader_of_changes_that_is_ahead_of_a_node_waits_for_it(cluster):
+    """A reader behind a proxy asks one node after another. The catalogue was not replaced: nothing is to be purged."""
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    assert a.register(loc("seen")).status == 201
+    equal([a, b])
+    with contextlib.closing(sqlite3.connect(b.database, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")  # it cannot follow
+        assert a.register(loc("one")).status == 201
+        ahead = a.api("GET", "/v1/changes?since=0").json()["next"]
+        early = b.api("GET", f"/v1/changes?since={ahead}")
+        assert early.status == 200 and early.json()["pages"] == [] and early.json()["next"] == ahead, early
+        with futures.ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(b.api, "GET", f"/v1/changes?since={ahead}&wait=20")
+            db.execute("ROLLBACK")
+            assert a.register(loc("two")).status == 201
+            late = waiting.result()
+    assert late.status == 200 and [p["url"] for p in late.json()["pages"]] == [f"{ORIGIN}/sitemap_index.xml", f"{ORIGIN}/sitemap_index.xml.gz"], late
+    assert late.json()["next"] == a.api("GET", "/v1/changes?since=0").json()["next"]
+
+
+@pytest.mark.skipif(not PLAIN, reason="a digest is taken each 1,024 changes")
+def test_two_nodes_with_different_rows_say_so(cluster):
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    assert a.register(loc("moves")).status == 201
+    equal([a, b])
+    b.stop()
+    with contextlib.closing(sqlite3.connect(b.database)) as db, db:
+        db.execute("UPDATE sitemap SET digest = 'other'")
+    b.start()
+    joined(b)
+    assert "shared-rows-differ" not in reasons(a)
+    for i in range(1024):
+        assert a.register(loc("others"), lastmod=f"2026-01-{1 + i % 28:02}").status in (200, 201)
+    for node, other in ((a, "b"), (b, "a")):
+        eventually(lambda node=node: f"differ from those of {other}" in reasons(node).get("shared-rows-differ", ""), "said", within=60)
+        assert ready(node)[1]["status"] == "degraded"
+        eventually(lambda node=node: f"differ from those of {other}" in node.log(), "logged")
+    b.stop()
+    for end in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(b.database + end)
+    b.start()
+    joined(b)
+    eventually(lambda: "shared-rows-differ" not in {**reasons(a), **reasons(b)}, "all is well once the wrong one was copied again", within=60)
+    equal([a, b])

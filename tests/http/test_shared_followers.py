@@ -222,6 +222,24 @@ def test_postgresql_goes_and_comes_back(cluster):
         assert "GET /peer/log was answered" not in node.log()
 
 
+def test_a_followed_node_that_cannot_write(cluster):
+    """A follower whose forwarded writes are all rejected is not well, nor is one that follows it."""
+    a, b, c = nodes = chain(cluster)
+    assert c.register(loc("one")).status == 201
+    equal(nodes)
+    cluster.postgres.sql("ALTER TABLE sitemapd.log ADD CONSTRAINT \"full\" CHECK (false) NOT VALID")
+    problem(c.register(loc("two")), 503, "shared-unavailable")
+    for node in (b, c):
+        eventually(lambda node=node: "its /readyz has the reason" in reasons(node).get("shared-refused", ""), "reported", within=60)
+        eventually(lambda node=node: "shared-refused: the followed node cannot write" in node.log(), "logged")
+    cluster.postgres.sql("ALTER TABLE sitemapd.log DROP CONSTRAINT \"full\"")
+    for node in (b, c):
+        eventually(lambda node=node: ready(node)[1]["status"] == "ok", "well again", within=60)
+        eventually(lambda node=node: "shared-accepted: the followed node can write again" in node.log(), "logged")
+    assert c.register(loc("two")).status in (200, 201)
+    equal(nodes)
+
+
 def test_a_log_that_begins_behind_the_follower(cluster):
     a, b, c = chain(cluster)
     b.stop()
@@ -344,7 +362,7 @@ def test_a_command_on_the_file_of_a_follower(cluster):
     b = follower(cluster, "b", a)
     joined(b)
     result = sitemapd("status", "--database", b.database, "--config", b.args[b.args.index("--config") + 1])
-    assert result.code == 0 and ", healthy\n" in result.out, result
+    assert result.code == 0 and ", ok\n" in result.out, result
 
 
 def test_a_follower_that_starts_first(cluster):
@@ -412,8 +430,8 @@ def test_the_route_of_the_log(cluster):
     for token in (None, a.token, SECRET[:-1]):
         problem(log_of(a, here, token), 401, "unauthorized")
     epoch = epoch_of(a)
-    assert log_of(a, "").body == f"sitemapd-log 1 {epoch}\ndone {seq} 0 0\n".encode()
-    assert log_of(a, here).body == f"sitemapd-log 1 {epoch}\ndone {seq} 0 0\n".encode()
+    assert log_of(a, "").body == f"sitemapd-log 1 {epoch}\ndone {seq} 0 0 0\n".encode()
+    assert log_of(a, here).body == f"sitemapd-log 1 {epoch}\ndone {seq} 0 0 0\n".encode()
     assert log_of(a, here + f"&epoch={epoch}&wait=10&max=0").status == 200
     problem(log_of(a, here + "&epoch=" + "0" * 32), 409, "other-catalogue")
     problem(log_of(a, f"?from={seq}&chain={'0' * 64}"), 409, "diverged")
@@ -424,7 +442,7 @@ def test_the_route_of_the_log(cluster):
     problem(log_of(a, f"?from={seq}&chain={'g' * 64}"), 409, "diverged")
     assert a.register(loc("one")).status == 201
     lines = log_of(a, here).body.split(b"\n")
-    assert lines[1].startswith(f"record {seq + 1} ".encode()) and lines[2].startswith(b"part ") and lines[-2] == f"done {seq + 1} 0 0".encode()
+    assert lines[1].startswith(f"record {seq + 1} ".encode()) and lines[2].startswith(b"part ") and lines[-2] == f"done {seq + 1} 0 0 0".encode()
     cluster.postgres.sql("DELETE FROM sitemapd.log WHERE seq < (SELECT max(seq) FROM sitemapd.log)")
     problem(log_of(a, here), 410, "log-trimmed")
     alone = cluster.node("z")
@@ -538,7 +556,7 @@ HOSTILE = {
     "other bytes": (edited(in_body), "shared-diverged: "),
     "a newer schema": (of_record(2, b"999999"), "shared-upgrade-needed"),
     "nodes that follow each other": (edited(lambda body: body.rsplit(b" ", 1)[0] + b" 8\n"), AWAY + "loop: the followed nodes follow each other"),
-    "a head that goes back": (edited(lambda body: body[:body.rindex(b"done ")] + b"done 0 0 0\n"), AWAY + "is invalid"),
+    "a head that goes back": (edited(lambda body: body[:body.rindex(b"done ")] + b"done 0 0 0 0\n"), AWAY + "is invalid"),
     "gone": (instead(410, b'{"code":"log-trimmed"}'), "shared-diverged: "),
     "another past": (instead(409, b'{"code":"diverged"}'), "shared-diverged: "),
     "another catalogue": (instead(409, b'{"code":"other-catalogue"}'), "shared-diverged: the followed node has another catalogue"),

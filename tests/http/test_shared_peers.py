@@ -217,6 +217,8 @@ HOSTILE = {
     "another epoch": (lambda cluster: changed(cluster, "UPDATE local_shared SET epoch = 'other'"), "the snapshot belongs to another catalogue"),
     "another past": (lambda cluster: changed(cluster, "UPDATE local_shared SET chain = zeroblob(32)"), "its place in the log: "),
     "a future": (lambda cluster: changed(cluster, "UPDATE local_shared SET seq = seq + 1000"), "its place in the log: "),
+    "a foreign trigger": (lambda cluster: changed(cluster, "CREATE TRIGGER more AFTER INSERT ON sitemap BEGIN DELETE FROM token; END"), 'the snapshot: the schema: trigger "more" is not part of this version'),
+    "a missing index": (lambda cluster: changed(cluster, "DROP INDEX sitemap_loc"), 'the snapshot: the schema: index "sitemap_loc" is missing'),
     "always pending, then gone": (lambda cluster: answer(503, b'{"code":"stopping"}'), "it answers 503"),
     "unknown here": (lambda cluster: answer(421, b'{"status":421,"detail":"not this host"}'), "it answers 421: not this host;"),
     "another secret": (lambda cluster: answer(401, b'{"status":401,"detail":"unknown token"}'), r"it rejects the secret \(peer_token_file\);"),
@@ -235,7 +237,7 @@ def test_a_peer_that_gives_something_else(cluster, what):
         b = peer(cluster, "b", advertise=False)
         joined(b)
         says(b, f"shared-peer-failed: .* node zz.*: ({words})")
-        assert "shared-peer-copied" not in b.log() or what in ("no catalogue", "not shared", "another epoch", "another past", "a future")
+        assert "shared-peer-copied" not in b.log() or what in ("no catalogue", "not shared", "another epoch", "another past", "a future", "a foreign trigger", "a missing index")
         assert origin.asked
         equal([a, b])
 

@@ -13,6 +13,7 @@ from harness import eventually, faster, problem, seconds, sitemapd
 from nodes import equal, joined, loc, page, ready, reasons, served
 from pooler import Pooler
 from postgres import Server as PostgreSQL, binary
+from relay import Relay
 
 NEXT = os.environ.get("SITEMAPD_NEXT_BIN", "")  # the program as if its catalogue had a newer form
 
@@ -93,6 +94,137 @@ def test_commits_that_wait_for_a_standby_are_reported(cluster):
     eventually(lambda: a.register(loc("after")).status in (200, 201), "writes again", within=60)
     eventually(lambda: "commits wait" not in status(), "over")
     eventually(lambda: "shared-standby-missing" not in reasons(a), "no longer reported", within=60)
+
+
+@pytest.mark.own_postgres
+def test_two_primaries_are_reported_and_none_is_chosen(cluster):
+    """A standby that was promoted by mistake: a node that starts might take the one that the others do not write to."""
+    primary = cluster.postgres
+    with primary.standby(synchronous=False) as standby:
+        hosts = f"{standby.address}:{standby.port},{primary.address}:{primary.port}"
+        both = {"SITEMAPD_SHARED": f"postgresql://postgres@{hosts}/{primary.database}"}
+        a, b = cluster.node("a", env=both), cluster.node("b", env=both)
+        joined(b)
+        assert a.register(loc("one")).status == 201
+        equal([a, b])
+        b.stop()
+        primary.until(lambda: standby.sql("SELECT pg_last_wal_replay_lsn()") == primary.sql("SELECT pg_current_wal_lsn()"), "all is on the standby")
+        standby.promote()
+        b.start()
+        reason = eventually(lambda: reasons(b).get("shared-unavailable"), "a node that starts takes none")
+        assert "two of its hosts accept writes" in reason, reason
+        eventually(lambda: f"{standby.address}:{standby.port} and {primary.address}:{primary.port} both accept writes" in b.log(), "named in the log")
+        problem(b.register(loc("nowhere")), 503, "shared-unavailable")
+        status = sitemapd("share", "status", "--shared", both["SITEMAPD_SHARED"])
+        assert status.code == 1 and "both accept writes" in status.err, status
+        eventually(lambda: "two of its hosts accept writes" in reasons(a).get("shared-report-failed", ""), "a node that runs says so", within=60)
+        standby.stop()
+        joined(b)
+        eventually(lambda: not {"shared-unavailable", "shared-report-failed"} & (reasons(a).keys() | reasons(b).keys()), "well again", within=60)
+        assert b.register(loc("two")).status == 201
+        equal([a, b])
+        assert [node.metrics()["sitemapd_shared_replaced_total"] for node in (a, b)] == [0, 0]
+        for node in (a, b):
+            node.stop()
+
+
+def test_one_postgresql_by_two_names_is_no_second_primary(cluster):
+    server = cluster.postgres
+    twice = f"postgresql://postgres@{server.address}:{server.port},{server.address}:{server.port}/{server.database}"
+    a = cluster.node("a", env={"SITEMAPD_SHARED": twice})
+    joined(a)
+    assert a.register(loc("one")).status == 201
+    a.stop()
+
+
+def test_a_host_that_drops_packets_is_passed_over(cluster):
+    """The first one, whose machine is gone: to follow what others write a node needs the next one, too."""
+    first, second = Relay(cluster.postgres.port), Relay(cluster.postgres.port, 20)
+    try:
+        a = cluster.node("a")
+        b = cluster.node("b", env={"SITEMAPD_SHARED": f"postgresql://postgres@127.0.0.1:{first.port},127.0.0.1:{second.port}/{cluster.postgres.database}"})
+        joined(b)
+        first.cut()
+        eventually(lambda: "shared-unavailable" in reasons(b), "it has noticed", within=60)
+        assert a.register(loc("one")).status == 201
+        eventually(lambda: loc("one") in served(b), "followed", within=60)
+        eventually(lambda: not reasons(b), "no longer reported", within=60)
+        assert b.register(loc("two")).status == 201
+        equal([a, b])
+        b.stop()
+    finally:
+        first.end(), second.end()
+
+
+def test_a_corrupt_record_is_passed_over_with_a_snapshot(cluster):
+    a, b = nodes = [cluster.node(name, env=faster(5)) for name in "ab"]
+    joined(b)
+    equal(nodes)
+    b.stop()
+    for name in ("one", "two"):
+        assert a.register(loc(name)).status == 201
+    cluster.postgres.sql("UPDATE sitemapd.log SET body = body || '\\x00' WHERE seq = 1; DELETE FROM sitemapd.snapshot_part; DELETE FROM sitemapd.snapshot")
+    b.start()
+    assert "record 1 of the log is corrupt" in b.wait_for_log("shared-diverged: ")[0]
+    eventually(lambda: loc("two") in served(b), "a has sent a snapshot", within=120)
+    eventually(lambda: "diverged" not in reasons(b), "well again", within=60)
+    assert b.register(loc("three")).status == 201
+    equal(nodes)
+    assert b.metrics()["sitemapd_shared_replaced_total"] == 1
+
+
+def test_nodes_that_look_while_postgresql_is_restored_go_on(cluster):
+    """The log's records come after its tables, and its snapshots perhaps not at all."""
+    nodes = a, b, c = cluster.three()
+    assert a.register(loc("one")).status == 201
+    equal(nodes)
+    sql = cluster.postgres.sql
+    sql("DELETE FROM sitemapd.snapshot_part; DELETE FROM sitemapd.snapshot; CREATE TABLE aside AS SELECT * FROM sitemapd.log; DELETE FROM sitemapd.log")
+    for node in nodes:
+        eventually(lambda node=node: "diverged" in reasons(node), "it has what the log lacks")
+    sql("INSERT INTO sitemapd.log SELECT * FROM aside; DROP TABLE aside")
+    for node in nodes:
+        eventually(lambda node=node: ready(node)[1]["shared"]["phase"] == "joined", "it goes on", within=60)
+    assert b.register(loc("two")).status == 201
+    equal(nodes)
+    assert [node.metrics()["sitemapd_shared_replaced_total"] for node in nodes] == [0, 0, 0]
+
+
+@pytest.mark.own_postgres
+def test_a_standby_that_is_no_longer_synchronous_is_logged(cluster):
+    said = "shared-not-synchronous: "
+    sql = lambda text: cluster.postgres.sql(text, "postgres")
+    with cluster.postgres.standby():
+        a = cluster.node("a", env=faster(5))
+        joined(a)
+        assert a.register(loc("one")).status == 201
+        eventually(lambda: a.metrics()["sitemapd_shared_joined"] == 1 and ready(a)[1]["shared"]["nodes"], "it has reported")
+        assert said not in a.log()
+        sql("ALTER SYSTEM SET synchronous_standby_names = ''")
+        sql("SELECT pg_reload_conf()")
+        eventually(lambda: said in a.log(), "logged", within=60)
+        a.stop()
+
+
+@pytest.mark.own_postgres
+@pytest.mark.parametrize("options, hba, words", [
+    ("", "host all nodes all scram-sha-256", "there is no password for it"),
+    ("?sslmode=require", "host all all all trust", "TLS to it failed"),
+], ids=["password", "tls"])
+def test_why_libpq_itself_does_not_connect_is_reported(cluster, options, hba, words):
+    cluster.postgres.sql("CREATE ROLE nodes LOGIN SUPERUSER")
+    a = cluster.node("a")
+    joined(a)
+    a.stop()
+    with open(os.path.join(cluster.postgres.data, "pg_hba.conf"), "r+", encoding="utf-8") as file:
+        rest = file.read()
+        file.seek(0)
+        file.write(f"{hba}\n{rest}")
+    cluster.postgres.sql("SELECT pg_reload_conf()")
+    a.env["SITEMAPD_SHARED"] = cluster.postgres.url(user="nodes") + options
+    a.start()
+    eventually(lambda: words in reasons(a).get("shared-unavailable", ""), "with its reason", within=60)
+    a.stop()
 
 
 @pytest.mark.own_postgres

@@ -17,7 +17,9 @@ import threading
 import pytest
 
 from harness import BIN, TOKEN, Server, ask, environment, eventually, problem, q, sitemapd
+from nodes import equal, joined
 from origin import urlset
+from relay import Relay
 
 SHOP, HOST = "https://shop.example.org", "shop.example.org"
 PATHS = ("/sitemap_index.xml", "/sitemap_index.xml.gz", "/products.xml", "/products-2.xml.gz", "/robots.txt")
@@ -312,6 +314,35 @@ def test_in_two_steps_with_the_map_between(pair):
     assert "is on" in move(a, b).out
 
 
+def test_the_map_waits_for_all_nodes_of_the_other_shard(cluster, tmp_path):
+    """The proxy sends crawlers to each of them."""
+    (tmp_path / "there").mkdir()
+    there, relay = Server(tmp_path / "there", sites=()).start(), Relay(cluster.postgres.port)
+    try:
+        with_shop(there)
+        a = cluster.node("a")
+        b = cluster.node("b", env={"SITEMAPD_SHARED": cluster.postgres.url().replace(f":{cluster.postgres.port}/", f":{relay.port}/")})
+        joined(b)
+        eventually(lambda: len(a.api("GET", "/readyz").json()["shared"]["nodes"]) == 2, "both have reported", within=60)
+        before = served(there, "/sitemap_index.xml")
+        look = f"import urllib.request as u; u.urlopen(u.Request('http://{b.public}/sitemap_index.xml', headers={{'Host': '{HOST}'}}))"
+        moved = []
+        relay.cut()
+        mover = threading.Thread(target=lambda: moved.append(move(there, a, "--switch", f"{shlex.quote(sys.executable)} -c {shlex.quote(look)}")))
+        mover.start()
+        eventually(lambda: moved or served(a, "/sitemap_index.xml") == before, "one node has it", within=60)
+        mover.join(5)  # time to do it too soon
+        relay.mend()
+        mover.join()
+        assert moved[0].code == 0, moved[0]
+        equal([a, b])
+        assert served(b, "/sitemap_index.xml") == before
+        b.stop(), there.stop()
+    finally:
+        there.kill()
+        relay.end()
+
+
 def test_a_copy_that_differs_is_not_switched_to(pair):
     a, b = pair
     with_shop(a, 40)
@@ -493,7 +524,27 @@ def test_a_site_that_was_removed_here_is_imported_again(pair):
     assert b.api("POST", "/v1/sites", {"origin": other}).status == 201
     assert b.api("POST", "/v1/sources", {"name": "cms", "upstream": f"{other}/i.xml", "check": False}).status == 201
     remove(b, other)
-    problem(b.api("POST", "/v1/sites/import", body=body, content_type=COPY), 409, "site-conflicts")
+    assert b.api("POST", "/v1/sites", {"origin": "https://d.example.net"}).status == 201
+    ends = threading.Event()
+
+    def write():
+        for number in itertools.count():
+            if ends.is_set():
+                break
+            b.register(f"https://d.example.net/{number}.xml")
+
+    writers = [threading.Thread(target=write) for _ in range(4)]
+    try:
+        for beside in (False, True):  # others' writes divide the import into steps
+            for writer in writers if beside else ():
+                writer.start()
+            for _ in range(20 if beside else 1):
+                problem(b.api("POST", "/v1/sites/import", body=body, content_type=COPY), 409, "site-conflicts")
+    finally:
+        ends.set()
+        for writer in writers:
+            if writer.ident:
+                writer.join()
     assert "corrupt" not in b.log() and not shop(b)
 
 
@@ -550,6 +601,13 @@ FAR = 1 << 50
     ("INSERT INTO index_peak VALUES((SELECT min(id) FROM sitemap_index), -1, 5)", ":-1: day -1 is out of range"),
     (f"INSERT OR REPLACE INTO index_peak VALUES((SELECT min(id) FROM sitemap_index), 20000, {FAR})", ":20000: entries"),
     (f"UPDATE token SET expires_at = {FAR}", "token own: expires_at"),
+    ("UPDATE sitemap_index SET max_pages = 50001 WHERE kind = 1", "sitemap_index /products.xml: max_pages 50001 is out of range"),
+    ("UPDATE sitemap_index SET max_page_urls = -1 WHERE kind = 1", "max_page_urls"), (f"UPDATE sitemap_index SET max_page_bytes = {FAR} WHERE kind = 1", "max_page_bytes"),
+    ("UPDATE sitemap_index SET expires_s = 9223372036854775807 WHERE kind = 1", "expires_s"),
+    # Of the same length, so that no count of bytes shows it.
+    *[(f"UPDATE sitemap SET extensions = replace(extensions, '{old}', '{new}') WHERE loc LIKE '%/p/7'", "its extensions are malformed") for old, new in (
+        ("</image:image>", "</urlset><a><b"), ("https:", "http&:"), ("https:", "https\x01"), ("image:loc", "image:lo<"))],
+    ("INSERT INTO fetch SELECT 1, id, 0, 0, '/late.xml', 1, 200, 0, 5, 5, 0, 5, 0, 5, 0, 0, 'x' || char(13) || char(10) || 'Authorization: Bearer y', NULL, NULL, NULL, 1, 1, NULL, 0, NULL, NULL, NULL, 0, 0, NULL, NULL FROM site", "its ETag or Last-Modified has a line break"),
 ])
 def test_values_of_a_copy_are_within_their_bounds(pair, tmp_path, sql, words):
     """The row is named; `check` and `restore` find it, too."""

@@ -169,19 +169,53 @@ def test_an_alias_moves_no_page(start):
 def test_an_alias_in_another_sites_domain_needs_a_token_for_all_sites(start):
     """The first caller does not get www.example.org, where example.org is a site of another."""
     me, deep, shop = ORIGIN, "https://blog.example.org", "https://example.org"
-    server = start(sites=(me, deep, shop))
+    server = start(sites=(me, deep, shop), config='[site "brand"]\norigin = https://brand.example\nhost_alias = example.net\n')
     ids = {origin: site_id(server, origin) for origin in (me, deep, shop)}
-    assert server.api("PATCH", f"/v1/sites/{ids[shop]}", {"host_aliases": ["example.net"]}).status == 200
     tokens = {origin: server.make_token(f"t{n}", "--site", origin, "--role", "admin") for n, origin in enumerate((me, deep, shop))}
     claim = lambda origin, host: server.api("PATCH", f"/v1/sites/{ids[origin]}", {"add_host_aliases": [host]}, token=tokens[origin])
-    for origin, host in ((me, "www.example.org"), (me, "WWW.example.org:8443"), (me, "a.b.example.org"), (me, "www.example.net"), (me, "www.blog.example.org"), (me, "org"), (deep, "www.example.org"), (shop, "www.blog.example.org")):
+    for origin, host in ((me, "www.example.org"), (me, "WWW.example.org:8443"), (me, "a.b.example.org"), (me, "www.example.net"), (me, "www.blog.example.org"), (deep, "www.example.org"), (shop, "www.blog.example.org")):
         refused = problem(claim(origin, host), 409, "host-taken", "host_aliases")
         assert "://" not in refused["detail"], "whose it is stays unknown"
-    for origin, host in ((me, "example.com"), (me, "a.www.example.com"), (me, "badexample.org"), (deep, "www.blog.example.org"), (shop, "www.example.org"), (shop, "www.example.net")):
+    for origin, host in ((me, "example.com"), (me, "a.www.example.com"), (me, "badexample.org"), (deep, "www.blog.example.org"), (shop, "www.example.org")):
         assert claim(origin, host).status == 200, (origin, host)
     assert server.api("PATCH", f"/v1/sites/{ids[me]}", {"add_host_aliases": ["cdn.example.org"]}).status == 200, "a token for all sites may"
     assert server.api("PATCH", f"/v1/sites/{ids[me]}", {"robots": "# mine"}, token=tokens[me]).status == 200, "what it has stays"
     assert claim(me, "m.example.com").status == 200
+
+
+def test_an_alias_of_one_sites_token_takes_no_name_below_it(start):
+    """Otherwise one could have all of "co.uk", and no other site an alias there."""
+    server = start(sites=(ORIGIN, SHOP))
+    ids = [site_id(server, origin) for origin in (ORIGIN, SHOP)]
+    tokens = [server.make_token(f"t{n}", "--site", origin, "--role", "admin") for n, origin in enumerate((ORIGIN, SHOP))]
+    claim = lambda n, host: server.api("PATCH", f"/v1/sites/{ids[n]}", {"add_host_aliases": [host]}, token=tokens[n])
+    for host in ("com", "localhost", "localhost:8080", "127.0.0.1", "127.0.0.1:8080", "[::1]"):
+        problem(claim(0, host), 403, "needs-token-of-all-sites", "host_aliases")
+        assert server.api("PATCH", f"/v1/sites/{ids[0]}", {"add_host_aliases": [host]}).status == 200, "a token for all sites may"
+    assert claim(0, "co.uk").status == 200
+    for host in ("shop.co.uk", "www.shop.co.uk", "shop.com"):
+        assert claim(1, host).status == 200, host
+    problem(claim(1, "co.uk"), 409, "conflict", "host_aliases")
+    problem(claim(0, "shop.co.uk"), 409, "conflict", "host_aliases")
+
+
+def test_a_loc_that_several_sites_list_is_removed_from_the_index_that_is_named(start):
+    server = start(sites=(ORIGIN, SHOP))
+    loc, target = "https://cdn.example/a.xml", "/v1/sitemaps?loc=" + q("https://cdn.example/a.xml")
+    for origin in (ORIGIN, SHOP):
+        assert server.api("PATCH", f"/v1/sites/{site_id(server, origin)}", {"cross_hosts": ["cdn.example"]}).status == 200
+        assert server.register(loc, index=origin + XML).status == 201
+    problem(server.register(loc, lastmod="2026-01-31"), 422, "index-needed", "index")
+    problem(server.api("DELETE", target), 422, "index-needed", "index")
+    shop = server.make_token("shop", "--site", SHOP)
+    problem(server.api("DELETE", target + "&index=" + q(INDEX), token=shop), 403, "token-of-another-site")
+    refused = server.cli("remove", loc)
+    assert refused.code == 1 and "index-needed" in refused.err and "--index" in refused.err, refused
+    done = server.cli("remove", loc, "--index", INDEX)
+    assert done.code == 0, done
+    assert [row["index"] for row in server.api("GET", "/v1/sitemaps").json()["sitemaps"]] == [SHOP + XML]
+    assert server.api("DELETE", target).status == 204
+    problem(server.api("DELETE", target + "&index=" + q(INDEX)), 404, "not-found")
 
 
 def test_a_host_belongs_to_the_site_of_its_origin(start):

@@ -200,6 +200,24 @@ def test_a_folder_needs_its_url_where_there_are_several_sites(start, world):
     server.kill()
 
 
+def test_a_folder_keeps_its_url_when_sites_change(world, start):
+    """Sources that are added later start, too."""
+    world.folder.put("a.xml")
+    world.server = start("--source", world.folder.path)
+    world.becomes(["a.xml"])
+    world.server.cli("site", "add", "https://shop.example.org")
+    world.server.cli("source", "add", "later", "--upstream", f"{ORIGIN}/later.xml")
+    eventually(lambda: world.server.api("GET", "/v1/sources/later").status == 200, "the later source starts")
+    assert world.server.wait_for_log("source-url-missing")
+    world.folder.put("b.xml")
+    world.becomes(["a.xml", "b.xml"])
+    world.server.cli("site", "remove", ORIGIN, "--max-removed", "2")
+    world.server.cli("source", "add", "last", "--upstream", "https://shop.example.org/last.xml")
+    eventually(lambda: world.server.api("GET", "/v1/sources/last").status == 200, "the last source starts")
+    assert world.source()["url"] == ORIGIN + "/", "not the URL of the site that is left"
+    assert "sources-incomplete" not in world.server.log()
+
+
 def test_sections(world, start):
     shop = Folder(world.tmp_path / "shop")
     for name in ("yes.xml", "no.xml", "yes.txt", "drafts/x.xml", "deep/drafts/x.xml"):
@@ -296,7 +314,7 @@ def test_a_scan_beside_a_server_ends_what_the_guard_held(world):
     for i in range(10):
         world.folder.remove(f"many{i}.xml")
     assert world.scan()["held_removals"] == 10 and "source-held" in world.ready()
-    assert world.wait_for_log("source-removals-held")[-1].endswith("scan with max_removed to remove them")
+    assert world.wait_for_log("source-removals-held")[-1].endswith("entries whose URLs no file of the folder has are kept by the shrink guard; scan with max_removed to remove them")
     done = world.server.cli("scan", "files", "--max-removed", "10", *conf)
     assert done.code == 0 and "10 removed" in done.out, done
     eventually(lambda: world.ready() is None and world.metric("source_held_removals") == 0, "the server knows", seconds(30))
@@ -807,6 +825,20 @@ def test_a_start_without_its_section_says_that_a_source_is_not_read(world):
     world.server.restart()
     assert world.wait_for_log("source-not-read")[-1].endswith("files: was read before, and no source has this name now: its folder is not watched; its entries stay; `sitemapd source remove files` lets another source take them over")
     assert world.names() == {"a.xml"}
+    assert world.ready()["source-orphaned"].startswith("files: no source has this name any more, and its sitemaps are still listed: ")
+    for name in world.names():
+        assert world.server.cli("remove", "https://www.example.com/" + name).code == 0
+    world.server.restart()
+    assert "source-orphaned" not in (world.ready() or {}), "it has no entries"
+
+
+def test_a_folder_that_a_command_registers_once_is_no_source(world):
+    world.folder.put("a.xml")
+    world.start()
+    world.scanned()
+    assert world.server.cli("scan", world.folder.path, "--url", "https://www.example.com/again/").code == 0
+    world.server.restart()
+    assert "source-orphaned" not in (world.ready() or {}) and "source-not-read" not in world.server.log()
 
 
 def test_a_source_with_another_name_takes_the_entries_over(world):
@@ -831,7 +863,7 @@ def test_a_source_with_another_name_takes_the_entries_over(world):
     assert "`sitemapd source remove files` lets another source take them over" in world.wait_for_log("source-not-read")[-1]
     world.server.stop()
     lost = world.server.cli("status")  # of the file, without a configuration
-    assert "  files " in lost.out and "not declared here (`sitemapd source remove` forgets it" in lost.out, lost
+    assert "  files " in lost.out and "not declared here: --config FILE or --server URL shows whether a server reads it; if none does, `sitemapd source remove` forgets it" in lost.out, lost
     removed = world.server.cli("source", "remove", "files")
     assert (removed.code, removed.out) == (0, "files: removed; its entries stay\n"), removed
     assert world.server.cli("source", "remove", "files").err == "sitemapd: files: source not found\n"

@@ -270,7 +270,7 @@ def test_a_file_that_is_not_ours(tmp_path):
     path = tmp_path / "c.db"
     path.write_bytes(b"this is not a database at all, but long enough to be looked at " * 100)
     before = path.read_bytes()
-    last = fails(tmp_path, words=[str(path), "name another path"], database=path)
+    last = fails(tmp_path, words=[str(path), "restore a backup", "name another path"], database=path)
     assert last.count(str(path)) == 1, "the file is named once"
     for command in (["list"], ["site", "add", ORIGIN], ["check"]):
         done = sitemapd(*command, database=path)

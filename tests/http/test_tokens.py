@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from harness import INDEX, ORIGIN, Server, eventually, q, sitemapd
+from harness import INDEX, ORIGIN, Server, eventually, problem, q, sitemapd
 
 SHOP = "https://shop.example.org"
 BLOG = ORIGIN + "/blog/"
@@ -235,6 +235,16 @@ def test_there_is_no_way_around_a_prefix(start):
     assert all(loc.startswith((BLOG, ORIGIN + "/sitemaps/blog-")) for loc in seen) and len(seen) == 8
 
 
+def test_what_a_token_of_its_own_entries_may_not_name(server):
+    """The error names the field that is at fault."""
+    token = server.make_token("mine", "--site", ORIGIN, "--own")
+    assert server.register(ORIGIN + "/theirs.xml").status == 201
+    register = lambda loc, query="": server.api("POST", "/v1/sitemaps" + query, {"loc": ORIGIN + loc}, token=token)
+    problem(register("/new.xml", "?source=other"), 403, "outside-token-scope", "source")
+    problem(register("/theirs.xml"), 403, "outside-token-scope", "loc")
+    assert register("/new.xml", "?source=mine").status == 201
+
+
 @pytest.mark.parametrize("prefix", [ORIGIN + "/blog", ORIGIN + "/blog/x.y", "/blog/", "ftp://www.example.com/blog/", ORIGIN + "/blog/?x=/", ORIGIN + "/blog/#x/", "https://unknown.example/blog/", ORIGIN + "/" + "a" * 500 + "/"])
 def test_invalid_prefixes(start, prefix):
     server = start(sites=(ORIGIN, SHOP))
@@ -295,6 +305,21 @@ def test_an_index_that_is_not_there(start):
         restored = server.api("POST", f"/v1/restore?index={q(name)}&to=1", token=token)
         for reply, wanted in ((whole, status[0]), (one, status[1]), (restored, status[0])):
             assert (reply.status, reply.json()["code"]) == (wanted, code), (name, reply)
+
+
+def test_an_entry_that_is_gone(start):
+    """A token for one site that repeats a removal by id reads that its own entry is gone; of another site's it learns nothing."""
+    other = "https://other.example"
+    server = start(sites=(ORIGIN, other))
+    token = server.cli("token", "add", "mine", "--site", ORIGIN).out.strip()
+    eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the token is known")
+    own, theirs = (server.register(origin + "/a.xml").json()["sitemap"]["id"] for origin in (ORIGIN, other))
+    assert server.api("DELETE", f"/v1/sitemaps/{own}", token=token).status == 204
+    problem(server.api("DELETE", f"/v1/sitemaps/{own}", token=token), 404, "not-found")
+    problem(server.api("DELETE", f"/v1/sitemaps/{theirs}", token=token), 403, "token-of-another-site")
+    assert server.api("DELETE", f"/v1/sitemaps/{theirs}").status == 204
+    problem(server.api("DELETE", f"/v1/sitemaps/{theirs}", token=token), 403, "token-of-another-site")
+    problem(server.api("DELETE", "/v1/sitemaps/77-0-1", token=token), 403, "token-of-another-site")
 
 
 def test_own_entries(start):

@@ -56,6 +56,24 @@ def test_extensions_that_the_urlset_was_not_made_for(run, tmp_path):
     assert "dropped" not in whole.err and rows(run, SHOP)["/1"]["alternates"] == {"de": ORIGIN + "/de/1"}
 
 
+def test_extensions_to_drop_are_not_validated(run, tmp_path):
+    wrong = {"images": ["no URL"], "alternates": {"en_US": ORIGIN + "/en"}}
+    (tmp_path / "wrong").write_text(json.dumps({"loc": ORIGIN + "/w", **wrong}) + "\n" + json.dumps({"loc": ORIGIN + "/v", "alternates": {"de": ORIGIN + "/de"}}) + "\n")
+    (tmp_path / "wrong.xml").write_text(sitemap(f"<url><loc>{ORIGIN}/w</loc>{IMAGE.format('https://cdn.example.net/a b.jpg')}</url>"))
+    bare = f"{ORIGIN}/bare.xml"
+    run("urlset", "add", bare)
+    for name, urls in ("wrong", 2), ("wrong.xml", 1):
+        result = run("import", "--urlset", bare, "--replace", "--max-removed", "2", "--drop-extensions", tmp_path / name)
+        assert f"read {urls}: " in result.out and " 0 refused (rev" in result.out, result
+        assert f"{urls} page URL{'s have' if urls > 1 else ' has'} extensions that the urlset does not support; they were dropped" in result.err
+        assert "left out" not in result.err and "extension-dropped" not in result.err and len(rows(run, bare)) == urls
+    # Those of the urlset are.
+    result = run("import", "--urlset", PLAIN, "--drop-extensions", tmp_path / "wrong", code=1)
+    assert f"wrong:1: {ORIGIN}/w: images[0]" in result.err and "alternates" not in result.err, result
+    result = run("import", "--urlset", PLAIN, "--drop-extensions", "--skip-invalid", tmp_path / "wrong")
+    assert "1 of 1 image left out" in result.out and "(extension-dropped): 1 in all" in result.err, result
+
+
 def test_history_diff_and_undo_of_a_urlset(run, tmp_path):
     run("import", "--urlset", SHOP, tmp_path / "rows")
     before, page = revision(run), run("render", SHOP).out
@@ -166,6 +184,37 @@ def test_an_import_counts_what_it_leaves_out(run, tmp_path):
     assert ", 0 refused, 3 of 4 images left out, 1 of 1 alternate left out (" in result.out, result
     assert result.err.count("3 images left out: ") == 1 and result.err.count("1 alternate left out: ") == 1, result
     assert rows(run, SHOP)["/a"]["images"] == [ORIGIN + "/3.jpg"]
+
+
+def test_an_export_that_names_pages_of_urlsets(start, run, tmp_path):
+    """As docs/operations.md copies a catalogue; also into the same catalogue and over HTTP."""
+    run("import", "--urlset", SHOP, tmp_path / "rows")
+    run("add", ORIGIN + "/a.xml")
+    text, page = run("export").out, run("render", SHOP).out
+    assert [(row["loc"], row["source"]) for row in map(json.loads, text.splitlines())] == [(SHOP, "urlset:/shop.xml"), (ORIGIN + "/a.xml", "cli")]
+    (tmp_path / "entries").write_text(text)
+    for options in (["--replace", "--source", "*"], ["--replace"], []):
+        done = run("import", *options, tmp_path / "entries")
+        assert "0 created, 0 updated, 2 unchanged, 0 removed, 0 refused" in done.out and run("export").out == text
+        assert ("(of-urlset): 1 in all, first in line 1" in done.err) == (options == [])
+    (tmp_path / "served").mkdir()
+    server = start(folder=tmp_path / "served")
+    assert server.api("POST", "/v1/urlsets", {"url": SHOP, "with": ["images", "alternates"]}).status == 201
+    over = {"SITEMAPD_SERVER": "http://" + server.admin, "SITEMAPD_TOKEN": server.token}
+    made = sitemapd("import", "--replace", "--source", "*", tmp_path / "entries", env=over)
+    assert made.code == 0 and "1 created, 0 updated, 1 unchanged, 0 removed, 0 refused" in made.out, made
+    copied = lambda *words: sitemapd(*words, database=str(tmp_path / "copy.db"))
+    assert copied("site", "add", ORIGIN).code == copied("import", "--replace", "--source", "*", tmp_path / "entries").code == 0
+    (tmp_path / "urls").write_text(run("url", "export", "--urlset", SHOP).out)
+    assert copied("urlset", "add", SHOP, "--with", "images,alternates").code == copied("import", "--urlset", SHOP, tmp_path / "urls").code == 0
+    places = lambda lines: [(row["loc"], row["position"], row["source"]) for row in map(json.loads, lines.splitlines())]
+    assert places(copied("export").out) == places(text) and copied("render", SHOP).out == page
+
+
+def test_a_page_of_a_urlset_is_no_page_url(run, tmp_path):
+    (tmp_path / "list").write_text(SHOP + "\n")
+    for options in ([], ["--replace"]):
+        assert f"{SHOP}: is a page of a urlset" in run("import", *options, "--urlset", PLAIN, tmp_path / "list", code=1).err
 
 
 def test_a_table_is_not_a_list(run, tmp_path):

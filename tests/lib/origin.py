@@ -4,6 +4,7 @@
 import gzip
 import socket
 import ssl
+import struct
 import threading
 
 
@@ -117,6 +118,11 @@ class Origin:
             self.ended.wait()
 
         return send
+
+    @staticmethod
+    def reset(connection, _):
+        """Sends nothing and resets the connection."""
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     @staticmethod
     def cut(before):

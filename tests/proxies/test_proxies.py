@@ -357,11 +357,14 @@ SWITCHES = {
 RULES = {
     "nginx": "daemon off; pid {folder}/pid; error_log {folder}/error.log; events {{ }}\n{user}http {{ access_log off; {places}\n"
              "server {{ listen {address}; server_name www.example.com;\n{rules}\nlocation / {{ proxy_pass http://{old}; }}\n}} }}\n",
+    "apache": "ServerName localhost\nListen {address}\nPidFile {folder}/pid\nErrorLog {folder}/error.log\nMutex file:{folder}\n{modules}"
+              "<VirtualHost *>\nServerName www.example.com\nServerAlias shop.example.com\nAllowEncodedSlashes NoDecode\n{rules}\nProxyPass / http://{old}/ nocanon\n</VirtualHost>\n",
     "caddy": "{{\n admin off\n auto_https off\n}}\nhttp://www.example.com:{port} {{\n bind 127.0.0.1\n{rules}\nhandle {{\n reverse_proxy {old}\n}}\n}}\n",
     "haproxy": "defaults\n mode http\n timeout connect 5s\n timeout client 30s\n timeout server 30s\nfrontend all\n bind {address}\n{rules}\n"
                " default_backend old\nbackend sitemapd\n server sitemapd {new}\nbackend old\n server old {old}\n",
 }  # fmt: skip
-RUN = {"nginx": ["nginx", "-p", "{folder}", "-e", "{folder}/error.log", "-c"], "caddy": ["caddy", "run", "--adapter", "caddyfile", "--config"], "haproxy": ["haproxy", "-db", "-f"]}
+APACHE = "".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n" for name in ("mpm_event", "authz_core", "rewrite", "proxy", "proxy_http"))
+RUN = {"apache": ["apache2", "-D", "FOREGROUND", "-f"], "nginx": ["nginx", "-p", "{folder}", "-e", "{folder}/error.log", "-c"], "caddy": ["caddy", "run", "--adapter", "caddyfile", "--config"], "haproxy": ["haproxy", "-db", "-f"]}
 
 
 class Who(http.server.BaseHTTPRequestHandler):
@@ -394,12 +397,7 @@ def backends():
         one.server_close()
 
 
-@pytest.mark.parametrize("case", SWITCHES)
-@pytest.mark.parametrize("name", NAMES)
-def test_rules_that_migrate_prints(name, case, backends, tmp_path):
-    """They start as they are, pass on the index and robots.txt, and leave each sitemap to the old server."""
-    named, members, ours, redirected = SWITCHES[case]
-    site = "http://www.example.com"
+def migrate_rules(name, site, named, members):
     with Origin() as origin:
         origin.answers["/robots.txt"] = answer(200, f"Sitemap: {site}{named}\n".encode())
         origin.answers[named] = answer(200, index(*(site + member for member in members)))
@@ -407,18 +405,24 @@ def test_rules_that_migrate_prints(name, case, backends, tmp_path):
             origin.answers[member] = answer(200, urlset(site + "/a"))
         done = sitemapd("migrate", site, "--connect", f"{origin.address}:{origin.port}", "--proxy", name)
     assert done.code == 0, done
-    rules = done.out.replace("127.0.0.1:8080", backends["new"])
+    return done.out
+
+
+@contextlib.contextmanager
+def web_server(name, rules, backends, tmp_path):
+    """One with these rules of `migrate`, and the old server for all else. Yields what it says to a request."""
+    rules = rules.replace("127.0.0.1:8080", backends["new"])
     address = f"127.0.0.1:{free_port()}"
     places = " ".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     config = tmp_path / "config"
     user = "user root;\n" if os.getuid() == 0 else ""
-    config.write_text(RULES[name].format(rules=rules, address=address, port=address.rpartition(":")[2], places=places, folder=tmp_path, user=user, **backends))
+    config.write_text(RULES[name].format(rules=rules, address=address, port=address.rpartition(":")[2], places=places, folder=tmp_path, user=user, modules=APACHE, **backends))
     env = {**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     with open(tmp_path / "log", "wb") as log:
         process = subprocess.Popen([word.format(folder=tmp_path) for word in RUN[name]] + [str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
 
-    def says(target):
-        reply = ask(address, "GET", target, host="www.example.com")
+    def says(target, host="www.example.com"):
+        reply = ask(address, "GET", target, host=host)
         return reply["Location"] if reply.status == 301 else reply.body.decode() if reply.status == 200 else reply.status
 
     def answers():
@@ -428,12 +432,33 @@ def test_rules_that_migrate_prints(name, case, backends, tmp_path):
 
     try:
         assert until(answers, f"{name} is ready") == f"old {'www.example.com' if name != 'nginx' else backends['old']} /other"
+        yield says
+    finally:
+        process.terminate()
+        process.wait(seconds(30))
+
+
+@pytest.mark.parametrize("case", SWITCHES)
+@pytest.mark.parametrize("name", RUN)
+def test_rules_that_migrate_prints(name, case, backends, tmp_path):
+    """They start as they are, pass on the index and robots.txt, and leave each sitemap to the old server."""
+    named, members, ours, redirected = SWITCHES[case]
+    site = "http://www.example.com"
+    with web_server(name, migrate_rules(name, site, named, members), backends, tmp_path) as says:
         for target in (*ours, "/robots.txt"):
             assert str(says(target)).startswith("new www.example.com /"), target
         for target in members:
             assert str(says(target)).startswith("old "), target
         for target in redirected:
             assert says(target) == site + "/sitemap_index.xml"
-    finally:
-        process.terminate()
-        process.wait(seconds(30))
+
+
+def test_rules_of_two_sites_in_one_frontend(backends, tmp_path):
+    """HAProxy combines ACLs of one name by OR: each site passes on its own paths alone."""
+    sites = {"www.example.com": "/sitemap.xml", "shop.example.com": "/wp-sitemap.xml"}
+    rules = "".join(migrate_rules("haproxy", f"http://{host}", named, ["/a.xml"]) for host, named in sites.items())
+    with web_server("haproxy", rules, backends, tmp_path) as says:
+        for host, named in sites.items():
+            assert says(named, host) == f"new {host} {named}"
+            for other in {*sites.values()} - {named}:
+                assert says(other, host) == f"old {host} {other}"

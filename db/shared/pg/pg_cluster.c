@@ -4,6 +4,7 @@
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "db/shared/pg/pg_log.h"
@@ -21,6 +22,7 @@ static const char *const pg_schema[] = {
     " one boolean PRIMARY KEY DEFAULT true CHECK (one),"
     " layout bigint NOT NULL,"
     " epoch text NOT NULL,"
+    " salt bytea NOT NULL," /* of the key of notifications (pg_news.h) */
     " made_at timestamptz NOT NULL DEFAULT now())",
     "CREATE TABLE @.log("
     " seq bigint PRIMARY KEY,"
@@ -167,21 +169,24 @@ static enum shared_outcome grant(struct pg_log *l, const char *role, int64_t dea
 static void send_first(struct pg_log *l, const char *epoch, struct shared_position *start)
 {
     static const uint8_t nothing[SHARED_CHAIN_BYTES];
-    uint8_t hash[SHARED_CHAIN_BYTES];
+    uint8_t hash[SHARED_CHAIN_BYTES], salt[PG_SALT_BYTES];
     char id[SHARED_ID_SIZE];
 
     shared_make_id(id);
+    if (gnutls_rnd(GNUTLS_RND_KEY, salt, sizeof salt) < 0)
+        abort(); /* a known one would let others write */
     gnutls_hash_fast(GNUTLS_DIG_SHA256, "", 0, hash);
     start->seq = 0;
     shared_chain(nothing, id, hash, start->chain);
-    struct pg_value cluster[] = {pg_integer(PG_LAYOUT), pg_text(epoch)};
+    struct pg_value cluster[] = {pg_integer(PG_LAYOUT), pg_text(epoch),
+                                 pg_bytes(salt, sizeof salt)};
     struct pg_value record[] = {
         pg_integer(0), pg_text(id),   pg_text(""),     pg_integer(0),
         pg_integer(0), pg_integer(0), pg_integer(0),   pg_bytes(start->chain, SHARED_CHAIN_BYTES),
         pg_integer(0), pg_integer(0), pg_bytes("", 0),
     };
 
-    pg_send(&l->session, PG_CLUSTER_ADD, cluster, 2);
+    pg_send(&l->session, PG_CLUSTER_ADD, cluster, 3);
     pg_send(&l->session, PG_RECORD_ADD, record, 11);
 }
 

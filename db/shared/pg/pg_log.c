@@ -597,6 +597,21 @@ static enum shared_outcome check_commit(const struct pg_session *s, enum shared_
     return SHARED_NO;
 }
 
+/* The key of notifications: only who has the nodes' secret and may read the log's tables can write
+ * a record. NULL: without that secret. */
+static const uint8_t *news_key(const struct pg_log *l, uint8_t key[SHARED_KEY_BYTES])
+{
+    uint8_t both[SHARED_KEY_BYTES + PG_SALT_BYTES];
+
+    if (!l->has_key)
+        return NULL;
+    memcpy(both, l->key, SHARED_KEY_BYTES);
+    memcpy(both + SHARED_KEY_BYTES, l->session.salt, PG_SALT_BYTES);
+    bool good = gnutls_hash_fast(GNUTLS_DIG_SHA256, both, sizeof both, key) >= 0;
+    explicit_bzero(both, sizeof both);
+    return good ? key : NULL;
+}
+
 static enum shared_outcome commit(struct shared_log *log, struct shared_record *record,
                                   int64_t deadline_ms)
 {
@@ -632,9 +647,10 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
         pg_bytes(rest, size),
     };
     char news[PG_NEWS_SIZE];
+    uint8_t key[SHARED_KEY_BYTES];
 
     pg_news_write(news, l->session.schema, l->node != NULL ? l->node : "", record, rest, size,
-                  l->has_key && l->parts == 0 ? l->key : NULL);
+                  l->parts == 0 ? news_key(l, key) : NULL);
     struct pg_value notice[] = {pg_text(news), pg_text(l->session.schema)};
 
     pg_send(&l->session, PG_RECORD_ADD, values, sizeof values / sizeof values[0]);
@@ -723,12 +739,12 @@ static enum shared_outcome settle(struct shared_log *log, const char *id, int64_
 static bool note_news(void *context, const char *text)
 {
     struct pg_log *l = context;
+    uint8_t key[SHARED_KEY_BYTES];
 
     if (!pg_news_is_other(text, l->node))
         return false;
-    struct shared_news *news = l->news_count < NEWS_MOST && l->has_key
-                                   ? pg_news_read(text, l->session.schema, l->key)
-                                   : NULL;
+    struct shared_news *news =
+        l->news_count < NEWS_MOST ? pg_news_read(text, l->session.schema, news_key(l, key)) : NULL;
     if (news != NULL) {
         *l->last_news = news;
         l->last_news = &news->next;
@@ -748,16 +764,19 @@ static struct shared_news *take_news(struct shared_log *log)
     return news;
 }
 
+/* To connect takes longer than a wait: hosts that drop packets are tried first, or are far. */
+#define CONNECT_MS 5000
+
 static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
     struct pg_session *s = &l->session;
-
-    enum shared_outcome outcome = pg_session_connect(s, deadline_ms);
+    int64_t connected_ms = clock_now_ms() + CONNECT_MS;
+    enum shared_outcome outcome = pg_session_connect(s, connected_ms);
 
     if (outcome == SHARED_YES && !s->is_listening) {
         pg_send(s, PG_LISTEN, NULL, 0);
-        outcome = pg_log_run(l, NULL, deadline_ms);
+        outcome = pg_log_run(l, NULL, connected_ms);
         if (outcome == SHARED_NO)
             outcome = SHARED_AWAY;
         s->is_listening =

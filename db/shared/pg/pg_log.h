@@ -31,7 +31,7 @@ struct pg_log {
     struct shared_unpacker *unpacker;
 
     bool has_key;
-    uint8_t key[SHARED_KEY_BYTES]; /* of notifications */
+    uint8_t key[SHARED_KEY_BYTES]; /* of notifications, without the salt */
     struct shared_news *news;      /* received, in order; owned */
     struct shared_news **last_news;
     size_t news_count;

@@ -157,10 +157,12 @@ enum shared_outcome pg_log_report(struct shared_log *log, const struct shared_no
     };
     enum shared_outcome outcome = connect_presence(l, deadline_ms);
 
+    if (outcome == SHARED_YES)
+        outcome = pg_session_find_rival(&l->session, deadline_ms);
     if (outcome != SHARED_YES)
         return outcome;
     pg_send(&l->session, PG_NO_WAIT, NULL, 0); /* valid for this batch, which is a transaction */
-    return ask(l, PG_NODE_TELL, values, 7, NULL, deadline_ms);
+    return ask(l, PG_NODE_REPORT, values, 7, NULL, deadline_ms);
 }
 
 enum shared_outcome pg_log_list(struct shared_log *log,

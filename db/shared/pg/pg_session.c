@@ -128,8 +128,10 @@ const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadl
     return error == 0 ? NULL : gai_strerror(error);
 }
 
-/* Longest time for one of several hosts, which may drop packets. */
-#define HOST_MS 2000
+/* Longest time for one of several hosts, which may drop packets. One that did not answer is not
+ * asked for SILENT_MS whether it accepts writes, too. */
+#define HOST_MS   2000
+#define SILENT_MS 30000
 /* Attempts to detect a pooler: one may fail while another client uses the pool. */
 #define PROBES   3
 #define PROBE_MS 2000
@@ -141,6 +143,8 @@ const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadl
  * session. */
 static const char changed_plan[] = "0A000";
 static const char read_only[] = "25006"; /* a standby, or set so */
+/* For messages of libpq, which have none: */
+static const char no_password[] = "28PAS", no_tls[] = "08TLS";
 
 static const char too_old[] =
     "this server is older than PostgreSQL 15, which a shared catalogue needs";
@@ -172,11 +176,14 @@ const char *pg_session_gist(const struct pg_session *s)
     static const struct {
         const char *sqlstate, *gist; /* the beginning of one */
     } table[] = {
+        {no_password, "authentication failed: there is no password for it: passfile has no line "
+                      "for its host, or others than its owner may read that file"},
+        {no_tls, "TLS to it failed: check sslmode, sslrootcert and its certificate"},
         {"28", "authentication failed: it rejects this node; check password, role, certificates, "
                "pg_hba.conf"},
         {"42501", "permission denied: this node's role lacks permissions"},
         {"3D000", "its database does not exist"},
-        {"42P01", "there is no shared catalogue in its database"},
+        {"42P01", "there is no shared catalogue in its database, or a table of it is missing"},
         {"3F000", "there is no shared catalogue in its database"},
         {"25006", "it accepts no writes: it is a standby, or read-only"},
         {"53100", "its disk is full"},
@@ -679,6 +686,15 @@ static PGconn *start(struct pg_session *s, const struct one_host *host)
 static void record_refusal(struct pg_session *s)
 {
     static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    static const struct {
+        const char *text, *sqlstate;
+    } own[] = {
+        {"session is read-only", read_only},
+        {"no password supplied", no_password},
+        {"certificate", no_tls},
+        {"SSL error", no_tls},
+        {"does not support SSL", no_tls},
+    };
     const char *at = s->why;
 
     while ((at = strstr(at, ":  ")) != NULL) {
@@ -688,8 +704,9 @@ static void record_refusal(struct pg_session *s)
             return;
         }
     }
-    if (strstr(s->why, "session is read-only") != NULL) /* libpq's own message */
-        snprintf(s->sqlstate, sizeof s->sqlstate, "%s", read_only);
+    for (size_t i = 0; i < sizeof own / sizeof own[0] && s->sqlstate[0] == '\0'; i++)
+        if (strstr(s->why, own[i].text) != NULL)
+            snprintf(s->sqlstate, sizeof s->sqlstate, "%s", own[i].sqlstate);
 }
 
 /* Connects to one host, until it accepts, rejects, or the deadline. */
@@ -836,13 +853,18 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
         outcome = is_missing || is_denied ? SHARED_FOREIGN : SHARED_AWAY;
     } else if (outcome == SHARED_YES && !s->is_founding) {
         char epoch[SHARED_EPOCH_SIZE] = "";
+        size_t salt_size = 0;
+        const void *salt = NULL;
 
-        if (PQntuples(r.at[1]) == 1)
+        if (PQntuples(r.at[1]) == 1) {
             pg_get_text(r.at[1], 0, 1, epoch, sizeof epoch);
+            salt = pg_get_bytes(r.at[1], 0, 2, &salt_size);
+        }
         if (PQntuples(r.at[1]) == 0) {
             s->foreign = "table cluster of its shared catalogue is empty: restore the row";
             say(s, s->foreign);
-        } else if (!epoch[0] || pg_get_integer(r.at[1], 0, 0) != PG_LAYOUT) {
+        } else if (!epoch[0] || salt_size != sizeof s->salt ||
+                   pg_get_integer(r.at[1], 0, 0) != PG_LAYOUT) {
             say(s, "the shared catalogue in this database was made by another release");
             s->foreign = "the shared catalogue in its database was made by another release";
         } else if (s->epoch != NULL && strcmp(s->epoch, epoch) != 0) {
@@ -853,6 +875,8 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
         }
         if (s->foreign != NULL)
             outcome = SHARED_FOREIGN;
+        else
+            memcpy(s->salt, salt, sizeof s->salt);
     }
     pg_results_clear(&r);
     return outcome;
@@ -890,6 +914,87 @@ static void add_refusal(struct refusals *r, const struct pg_session *s)
             memcpy(r->sqlstate, s->sqlstate, sizeof r->sqlstate);
 }
 
+static const char two_primaries[] =
+    "conflict: two of its hosts accept writes: stop the one that must not, and make it a standby";
+
+/* Two servers differ in it, one that has several addresses does not. Fails without the catalogue.
+ * False: no answer. */
+static bool ask_identity(struct pg_session *s, char *out, size_t size, int64_t deadline_ms)
+{
+    struct str sql = STR_INIT;
+    struct pg_results r = {{NULL}};
+
+    pg_append_sql(s,
+                  "SELECT epoch || extract(epoch FROM pg_catalog.pg_postmaster_start_time())::text"
+                  " FROM @.cluster",
+                  &sql);
+    if (!sql.failed)
+        pg_send_text(s, sql.data);
+    bool asked =
+        !sql.failed && pg_session_run(s, &r, deadline_ms) == SHARED_YES && PQntuples(r.at[0]) == 1;
+    if (asked)
+        pg_get_text(r.at[0], 0, 0, out, size);
+    pg_results_clear(&r);
+    str_done(&sql);
+    return asked;
+}
+
+static bool is_silent(const struct pg_session *s, size_t host)
+{
+    return host < 64 && clock_now_ms() < s->silent_until_ms && (s->silent >> host & 1);
+}
+
+/* As try_host, one of several hosts. */
+static enum shared_outcome try_one(struct pg_session *s, size_t host, int64_t most_ms,
+                                   int64_t deadline_ms)
+{
+    int64_t limit = clock_now_ms() + most_ms;
+    enum shared_outcome outcome = try_host(s, host, limit < deadline_ms ? limit : deadline_ms);
+
+    if (outcome == SHARED_AWAY && host < 64 && clock_now_ms() >= limit) {
+        if (clock_now_ms() >= s->silent_until_ms)
+            s->silent = 0;
+        s->silent |= (uint64_t)1 << host;
+        s->silent_until_ms = clock_now_ms() + SILENT_MS;
+    }
+    return outcome;
+}
+
+static enum shared_outcome find_rival(struct pg_session *s, int64_t deadline_ms)
+{
+    char own[128], other[128], names[PG_WHY_SIZE] = "";
+    PGconn *conn = s->conn;
+
+    if (!ask_identity(s, own, sizeof own, deadline_ms))
+        return SHARED_AWAY;
+    for (size_t host = 0; host < s->hosts && names[0] == '\0'; host++) {
+        int64_t limit = clock_now_ms() + HOST_MS;
+
+        if (host == s->host || is_silent(s, host))
+            continue;
+        s->conn = NULL;
+        if (try_one(s, host, HOST_MS, deadline_ms) == SHARED_YES &&
+            ask_identity(s, other, sizeof other, limit) && strcmp(own, other) != 0 &&
+            strncmp(own, other, SHARED_EPOCH_SIZE - 1) == 0)
+            snprintf(names, sizeof names, "%.99s:%.9s and %.99s:%.9s both accept writes",
+                     PQhost(conn), PQport(conn), PQhost(s->conn), PQport(s->conn));
+        pg_session_drop(s);
+        s->conn = conn;
+    }
+    s->sqlstate[0] = '\0';
+    if (names[0] == '\0')
+        return SHARED_YES;
+    pg_session_drop(s);
+    refuse(s, two_primaries);
+    snprintf(s->why, sizeof s->why, "%s: stop the one that must not, and make it a standby", names);
+    return SHARED_AWAY;
+}
+
+enum shared_outcome pg_session_find_rival(struct pg_session *s, int64_t deadline_ms)
+{
+    return s->hosts > 1 && s->conn != NULL ? find_rival(s, deadline_ms) : SHARED_YES;
+}
+
 enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms)
 {
     enum shared_outcome outcome = SHARED_AWAY;
@@ -901,19 +1006,21 @@ enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms
     s->foreign = s->unfit = NULL;
     for (size_t tried = 0; tried < s->hosts && outcome == SHARED_AWAY; tried++) {
         size_t host = (s->host + tried) % s->hosts;
-        int64_t limit = clock_now_ms() + HOST_MS;
 
-        if (limit > deadline_ms || s->hosts == 1)
-            limit = deadline_ms;
         s->sqlstate[0] = '\0';
-        outcome = try_host(s, host, limit);
+        outcome =
+            s->hosts > 1 ? try_one(s, host, HOST_MS, deadline_ms) : try_host(s, host, deadline_ms);
         if (outcome == SHARED_YES) {
             s->host = host;
             outcome = check_server(s, host, deadline_ms);
             if (outcome == SHARED_YES)
                 outcome = enter(s, deadline_ms);
+            if (outcome == SHARED_YES && s->hosts > 1 && !s->is_founding)
+                outcome = find_rival(s, deadline_ms);
             if (outcome != SHARED_YES)
                 pg_session_drop(s);
+            if (s->unfit == two_primaries)
+                return outcome;
         }
         if (outcome == SHARED_AWAY)
             add_refusal(&refusals, s);

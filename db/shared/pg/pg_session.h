@@ -34,9 +34,10 @@ const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadl
                       char names[PG_LOOKUP_MOST * PG_NAME_SIZE]);
 void pg_lookup_free(struct pg_lookup *lookup);
 
-#define PG_LAYOUT    1 /* of the tables (pg_cluster.c) */
-#define PG_BATCH_MAX 16
-#define PG_WHY_SIZE  512
+#define PG_LAYOUT     1 /* of the tables (pg_cluster.c) */
+#define PG_SALT_BYTES 32
+#define PG_BATCH_MAX  16
+#define PG_WHY_SIZE   512
 
 /* By their names in pg_statements.def. */
 enum pg_statement {
@@ -54,10 +55,13 @@ struct pg_session {
     char *schema;      /* of the log's tables; also the channel of its notifications */
     char *application; /* name of the session in the server's views */
     PQconninfoOption *options;
-    size_t hosts;             /* number of hosts in the options; 1 if none exist */
-    size_t host;              /* the last one that worked */
-    struct pg_lookup *lookup; /* of a host's name, or NULL */
-    PGconn *conn;             /* or NULL */
+    size_t hosts;                /* number of hosts in the options; 1 if none exist */
+    size_t host;                 /* the last one that worked */
+    uint64_t silent;             /* hosts that did not answer lately, one bit each */
+    int64_t silent_until_ms;     /* of these bits */
+    struct pg_lookup *lookup;    /* of a host's name, or NULL */
+    PGconn *conn;                /* or NULL */
+    uint8_t salt[PG_SALT_BYTES]; /* of the catalogue, once connected */
     uint64_t number; /* of the connection, one more with each: locks of earlier ones are lost */
     bool is_prepared[PG_STATEMENT_COUNT];
     bool is_founding;    /* the log may not exist yet, and is not checked */
@@ -90,6 +94,10 @@ void pg_session_interrupt(struct pg_session *s);
 /* Connects, unless connected, to the host that last worked or the next one that accepts writes, and
  * checks the epoch of its log. YES, AWAY, FOREIGN or STOPPED. */
 enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms);
+/* Asks the other hosts whether one accepts writes to the same catalogue, too: a standby that was
+ * promoted by mistake, or an old primary that runs again. AWAY, and the session is dropped: one
+ * does. A connection is not made either while two do. */
+enum shared_outcome pg_session_find_rival(struct pg_session *s, int64_t deadline_ms);
 void pg_session_drop(struct pg_session *s);
 /* As `gist` of struct shared_log_calls. */
 const char *pg_session_gist(const struct pg_session *s);

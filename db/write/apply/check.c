@@ -50,20 +50,20 @@ static enum catalogue_status run_of_file(struct tx *tx, enum statement which, in
 enum catalogue_status check_file_expand(struct tx *tx, int64_t source, const char *path,
                                         int64_t revision, int64_t site)
 {
-    enum catalogue_status status = run_of_file(tx, ST_FILE_SPELL_OUT, source, path, revision, site);
-    return status == CATALOGUE_OK ? run_of_file(tx, ST_FILE_UNTELL, source, path, revision, site)
+    enum catalogue_status status = run_of_file(tx, ST_FILE_EXPAND, source, path, revision, site);
+    return status == CATALOGUE_OK ? run_of_file(tx, ST_FILE_DETACH, source, path, revision, site)
                                   : status;
 }
 
 enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char *path)
 {
-    return run_of_file(tx, ST_FILE_UNTELL, source, path, 0, 0);
+    return run_of_file(tx, ST_FILE_DETACH, source, path, 0, 0);
 }
 
 /* Makes the poll's row describe the file, if both are equal. */
-static enum catalogue_status report_file(struct tx *tx, int64_t source, const char *path)
+static enum catalogue_status attach_file(struct tx *tx, int64_t source, const char *path)
 {
-    enum catalogue_status status = run_of_file(tx, ST_FILE_TELL, source, path, 0, 0);
+    enum catalogue_status status = run_of_file(tx, ST_FILE_ATTACH, source, path, 0, 0);
     return status == CATALOGUE_OK && sqlite3_changes64(tx->db) > 0
                ? run_of_file(tx, ST_FILE_DELETE, source, path, 0, 0)
                : status;
@@ -103,7 +103,7 @@ static enum catalogue_status add(struct checked *c)
     sqlite3_bind_int64(row, 6, r->interval_s);
     sqlite3_bind_int64(row, 7, c->tx->now);
     status = statement_run(row);
-    return status == CATALOGUE_OK && source != 0 && !r->list ? report_file(c->tx, source, r->loc)
+    return status == CATALOGUE_OK && source != 0 && !r->list ? attach_file(c->tx, source, r->loc)
                                                              : status;
 }
 
@@ -152,15 +152,17 @@ static enum catalogue_status write_place(struct checked *c)
     return statement_run(row);
 }
 
-/* `forget`: the next poll treats the content as new. */
+/* `forget`: the next poll treats the content as new; full_at stays what an undo has set it to
+ * (FETCH_FORGET), so that a list is still recognised as undone. */
 static enum catalogue_status write_row(struct checked *c, bool forget)
 {
     static const uint64_t none[2];
     const struct check_record *r = &c->write->record;
-    const int64_t numbers[] = {r->status,       r->next_at,       r->interval_s,     r->failures,
-                               r->checked_at,   r->good_at,       r->changed_at,     r->full_at,
-                               r->since,        (int64_t)r->urls, (int64_t)r->bytes, r->one_lastmod,
-                               (int64_t)r->line};
+    const int64_t numbers[] = {
+        r->status,       r->next_at,       r->interval_s,     r->failures,
+        r->checked_at,   r->good_at,       r->changed_at,     forget ? c->full_at : r->full_at,
+        r->since,        (int64_t)r->urls, (int64_t)r->bytes, r->one_lastmod,
+        (int64_t)r->line};
     const int count = sizeof numbers / sizeof *numbers;
     enum catalogue_status status = write_place(c);
     sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(c->tx, ST_CHECK_WRITE) : NULL;
@@ -275,7 +277,7 @@ static enum catalogue_status apply_result(struct checked *c, const struct regist
         status = check_file_expand(c->tx, c->source, c->loc, 0, 0);
     if (status == CATALOGUE_OK)
         status = write_row(c, again);
-    return status == CATALOGUE_OK && of_file && !c->listed ? report_file(c->tx, c->source, c->loc)
+    return status == CATALOGUE_OK && of_file && !c->listed ? attach_file(c->tx, c->source, c->loc)
                                                            : status;
 }
 

@@ -6,14 +6,14 @@
  * node that finds another epoch or node there drops them all first.
  *
  * Other nodes get whole rows, never increments, so that rows that are sent twice are not counted
- * twice. The column `told` marks the rows that were sent, in the transaction that sends them. */
+ * twice. The column `sent` marks the rows that were sent, in the transaction that sends them. */
 #include <endian.h>
 #include <string.h>
 
 #include "db/write/apply/apply.h"
 
-#define TELL_PAGES 500
-#define TELL_DAYS  100
+#define SEND_PAGES 500
+#define SEND_DAYS  100
 
 static enum catalogue_status run_all(struct tx *tx, const enum statement steps[], size_t count)
 {
@@ -203,15 +203,16 @@ enum catalogue_status apply_crawlers(struct tx *tx, const struct change_crawlers
 
 /* ---- reports to other nodes ---------------------------------------------------------------- */
 
-static enum catalogue_status begin_telling(struct tx *tx, int64_t since)
+static enum catalogue_status begin_sending(struct tx *tx, int64_t since)
 {
-    static const enum statement drops[] = {ST_TOLD_DROP, ST_TOLD_PAGES_DROP, ST_TOLD_DAYS_DROP};
+    static const enum statement drops[] = {ST_SHARED_DROP, ST_SHARED_PAGES_DROP,
+                                           ST_SHARED_DAYS_DROP};
     bool same, named;
-    enum catalogue_status status = compare_epoch(tx, ST_TOLD_EPOCH, NULL, &same, &named);
+    enum catalogue_status status = compare_epoch(tx, ST_SHARED_EPOCH, NULL, &same, &named);
     if (status != CATALOGUE_OK || same)
         return status;
     status = run_all(tx, drops, sizeof drops / sizeof *drops);
-    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(tx, ST_TOLD_BEGIN) : NULL;
+    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(tx, ST_SHARED_BEGIN) : NULL;
     if (row == NULL)
         return status != CATALOGUE_OK ? status : tx_failure(tx);
     statement_bind_text(row, 1, tx->epoch);
@@ -238,16 +239,16 @@ enum catalogue_status apply_crawlers_report(struct tx *tx, const struct change_c
         return CATALOGUE_OK;
     enum catalogue_status status = make_ready(tx, kept);
     if (status == CATALOGUE_OK)
-        status = begin_telling(tx, kept->since);
+        status = begin_sending(tx, kept->since);
     if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
-        status = tx_run_with(tx, ST_TOLD_PAGES_TIDY, NULL, 0);
+        status = tx_run_with(tx, ST_SHARED_PAGES_TIDY, NULL, 0);
     if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
-        status = tx_run(tx, ST_TOLD_DAYS_TIDY, kept->tidy_before_day);
+        status = tx_run(tx, ST_SHARED_DAYS_TIDY, kept->tidy_before_day);
     if (status == CATALOGUE_OK)
-        status = send_rows(tx, ST_TELL_PAGES, ST_TELL_PAGES_DONE, TELL_PAGES, &changed);
+        status = send_rows(tx, ST_SEND_PAGES, ST_SEND_PAGES_DONE, SEND_PAGES, &changed);
     if (status == CATALOGUE_OK)
-        status = send_rows(tx, ST_TELL_DAYS, ST_TELL_DAYS_DONE, TELL_DAYS, &changed);
-    return status == CATALOGUE_OK && changed ? tx_run(tx, ST_TOLD_STEP, kept->since) : status;
+        status = send_rows(tx, ST_SEND_DAYS, ST_SEND_DAYS_DONE, SEND_DAYS, &changed);
+    return status == CATALOGUE_OK && changed ? tx_run(tx, ST_SHARED_STEP, kept->since) : status;
 }
 
 /* CHANGE_SITE_DAYS: how large sites were on a day. */

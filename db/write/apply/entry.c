@@ -72,13 +72,53 @@ static enum catalogue_status look_in(struct tx *tx, struct put *put, const struc
     return CATALOGUE_OK;
 }
 
+static void forget_place(struct put *put)
+{
+    put->code = RULE_OK;
+    put->forbidden = false;
+    put->field = NULL;
+    put->site = NULL;
+    put->index = put->from = NULL;
+    put->row.found = false;
+    put->occupancy = NULL;
+    put->position = POSITION_NONE;
+    put->relocates = false;
+}
+
 /* For a loc on a host of no site, at most this many sites that have it as a cross host are
- * searched; otherwise each line would cost a lookup in every such site. Beyond that the caller must
- * name the index. */
+ * searched; otherwise each line would cost a lookup in every such site. If more have it, the caller
+ * must name the index. */
 #define CROSS_SITES_ASKED 100
 
+/* Looks a loc on a host of no site up in the sites that have it as a cross host. It is found only
+ * if exactly one of them has it: otherwise one site could register the loc of another, and would
+ * get its updates. */
+static enum catalogue_status look_in_cross_sites(struct tx *tx, struct put *put,
+                                                 const struct registry *r, int64_t only)
+{
+    const struct registry_site *site = NULL;
+    struct put_row other = {.found = false};
+    int asked = 0;
+    while ((site = registry_next_cross_site(r, &put->url, only, site)) != NULL) {
+        enum catalogue_status status = CATALOGUE_OK;
+        if (asked++ == CROSS_SITES_ASKED)
+            other.found = true; /* perhaps */
+        else if (put->from == NULL)
+            status = look_in(tx, put, r, site);
+        else
+            status = put_find(tx, site->id, put->url.text, &other);
+        if (status != CATALOGUE_OK)
+            return status;
+        if (other.found) {
+            forget_place(put);
+            break;
+        }
+    }
+    return CATALOGUE_OK;
+}
+
 /* Without an index name, a registered loc stays in its index: in the site of its own origin; if its
- * host belongs to no site, in a site that has it as a cross host. So a site with a cross host of
+ * host belongs to no site, in the site that has it as a cross host. So a site with a cross host of
  * another site never gets that site's entries, and the cost of a list does not depend on others'
  * cross hosts. */
 static enum catalogue_status find_registered(struct tx *tx, struct put *put,
@@ -91,13 +131,7 @@ static enum catalogue_status find_registered(struct tx *tx, struct put *put,
     int64_t only = put->grant.site_id; /* a token does not see entries of other sites */
     if (own && (only == 0 || own->id == only))
         return look_in(tx, put, r, own);
-    const struct registry_site *site = NULL;
-    enum catalogue_status status = CATALOGUE_OK;
-    for (int asked = 0; status == CATALOGUE_OK && !put->from && asked < CROSS_SITES_ASKED &&
-                        (site = registry_next_cross_site(r, &put->url, only, site)) != NULL;
-         asked++)
-        status = look_in(tx, put, r, site);
-    return status;
+    return look_in_cross_sites(tx, put, r, only);
 }
 
 static void refuse(struct put *put, enum rule_code code)
@@ -171,8 +205,10 @@ enum catalogue_status put_check_owner(struct tx *tx, struct put *put)
     enum catalogue_status status = tx_source(tx, grant->name ? grant->name : "", false, &own);
     if (status != CATALOGUE_OK)
         return status;
-    if (put->from ? put->row.source != own : !grant_has_source(grant, source))
+    if (put->from ? put->row.source != own : !grant_has_source(grant, source)) {
         forbid(put, RULE_OUTSIDE_TOKEN);
+        put->field = put->from ? "loc" : "source";
+    }
     return CATALOGUE_OK;
 }
 
@@ -207,19 +243,6 @@ static enum catalogue_status locate_row(struct tx *tx, struct put *put)
     enum catalogue_status status = put_find(tx, list_scope(urlset), put->url.text, &put->row);
     put->from = put->row.found ? urlset : NULL;
     return status;
-}
-
-static void forget_place(struct put *put)
-{
-    put->code = RULE_OK;
-    put->forbidden = false;
-    put->field = NULL;
-    put->site = NULL;
-    put->index = put->from = NULL;
-    put->row.found = false;
-    put->occupancy = NULL;
-    put->position = POSITION_NONE;
-    put->relocates = false;
 }
 
 /* Places the loc in the index that its URL, or the change, names. */
@@ -398,12 +421,12 @@ static const char *rendered(bool has, const char *lastmod)
     return has && lastmod_renders(lastmod) ? lastmod : NULL;
 }
 
-/* The lastmod and digest that the entry has after this upsert. An unchanged digest keeps the date:
- * the content has not changed. */
+/* The lastmod and digest that the entry has after this upsert. An unchanged digest keeps a date
+ * that is there: the content has not changed. */
 static void merge(struct put *put, const struct put_row *old, struct put_row *new)
 {
     const struct entry *entry = put->entry;
-    bool same_digest = entry->digest_state == FIELD_SET && old->has_digest &&
+    bool same_digest = entry->digest_state == FIELD_SET && old->has_digest && old->has_lastmod &&
                        strcmp(entry->digest, old->digest) == 0;
     *new = *old;
     if (put->takes_over != 0)
@@ -738,7 +761,7 @@ enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change
     if (status != CATALOGUE_OK)
         return status;
     if (put.forbidden && put.code == RULE_OUTSIDE_TOKEN)
-        result_outside(result, "loc", NULL);
+        result_outside(result, put.field, NULL);
     else if (put.forbidden)
         result_forbid(result);
     if (put.forbidden)
@@ -767,6 +790,7 @@ enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change
 
 struct found {
     const struct registry_index *index; /* NULL: not found */
+    int64_t site_id; /* of the list that the id names; 0: of none, or not by id */
     char loc[LOC_MAX_CHARS + 1];
     struct put_row row;
 };
@@ -782,6 +806,7 @@ static enum catalogue_status find_by_id(struct tx *tx, const struct registry *r,
     const struct registry_index *index = registry_list_by_id(r, index_id);
     if (!index || index->kind != kind)
         return CATALOGUE_OK;
+    out->site_id = index->site_id;
     sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BY_ADDRESS);
     if (!row)
         return tx_failure(tx);
@@ -809,33 +834,41 @@ static enum catalogue_status find_in_site(struct tx *tx, const struct registry *
     return status;
 }
 
-/* Finds the page URL in the named urlset. */
-static enum catalogue_status find_in_urlset(struct tx *tx, const struct registry *r,
-                                            const struct change *change, const struct url *url,
-                                            struct change_result *result, struct found *out)
+/* Finds the loc in the named list. */
+static enum catalogue_status find_in_list(struct tx *tx, const struct registry *r,
+                                          const struct change *change, const struct url *url,
+                                          struct change_result *result, struct found *out)
 {
-    const struct registry_index *urlset =
-        change->index_name ? registry_list_by_name(r, change->index_name, LIST_URLSET, NULL) : NULL;
+    bool pages = change->list == LIST_URLSET;
+    const struct registry_index *list =
+        change->index_name ? registry_list_by_name(r, change->index_name, change->list, NULL)
+                           : NULL;
     out->index = NULL;
-    if (!urlset && change->index_name && change->grant.site_id != 0) {
+    if (change->index_name && change->grant.site_id != 0 &&
+        (!list || !grant_has_site(&change->grant, list->site_id))) {
         result_forbid(result);
         return CATALOGUE_OK;
     }
-    if (!urlset) {
-        result_refuse(result, change->index_name ? RULE_URLSET_UNKNOWN : RULE_URLSET_NEEDED,
-                      "urlset");
+    if (!list) {
+        result_refuse(result,
+                      !change->index_name ? RULE_URLSET_NEEDED
+                      : pages             ? RULE_URLSET_UNKNOWN
+                                          : RULE_INDEX_UNKNOWN,
+                      pages ? "urlset" : "index");
         return CATALOGUE_OK;
     }
     memcpy(out->loc, url->text, (size_t)url->len + 1);
-    enum catalogue_status status = put_find(tx, list_scope(urlset), out->loc, &out->row);
-    out->index = out->row.found ? urlset : NULL;
+    enum catalogue_status status = put_find(tx, list_scope(list), out->loc, &out->row);
+    if (out->row.found && id_address_index(out->row.address) == list->id)
+        out->index = list;
     return status;
 }
 
-/* The loc's own site first, then any that has it as a cross host; a token sees only its site. */
+/* The loc's own site first, then the only one that has it as a cross host; a token sees only its
+ * site. */
 static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r,
                                          const struct change *change, const struct url *url,
-                                         struct found *out)
+                                         struct change_result *result, struct found *out)
 {
     char origin[LOC_MAX_CHARS + 1];
     memcpy(origin, url->text, url->origin_len);
@@ -850,8 +883,16 @@ static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r
     const struct registry_site *own = registry_site_by_origin(r, origin);
     if (own)
         status = find_in_site(tx, r, own, out);
-    for (size_t i = 0; status == CATALOGUE_OK && !out->index && i < r->site_count; i++)
-        status = find_in_site(tx, r, &r->sites[i], out);
+    if (out->index)
+        return status;
+    struct put_row other = {.found = false};
+    for (size_t i = 0; status == CATALOGUE_OK && !other.found && i < r->site_count; i++)
+        status = out->index ? put_find(tx, r->sites[i].id, out->loc, &other)
+                            : find_in_site(tx, r, &r->sites[i], out);
+    if (other.found) {
+        result_refuse(result, RULE_INDEX_NEEDED, "index");
+        snprintf(result->detail, sizeof result->detail, "is missing: several sites list the loc");
+    }
     return status;
 }
 
@@ -867,7 +908,8 @@ static enum catalogue_status check_removal(struct tx *tx, const struct registry 
     if (!found->index || (by_id && !grant_has_loc(grant, found->loc))) {
         const char *missing =
             change->list == LIST_URLSET ? "page URL not found" : "entry not found";
-        if (by_id && !grant->prefix)
+        bool of_own = found->site_id != 0 && grant_has_site(grant, found->site_id);
+        if (by_id && !grant->prefix && !of_own)
             result_missing(result, grant, missing);
         else
             result_decline(result, CATALOGUE_NOT_FOUND, missing);
@@ -913,10 +955,10 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
             result_outside(result, "loc", NULL);
             return CATALOGUE_OK;
         }
-        if (change->list == LIST_URLSET)
-            status = find_in_urlset(tx, r, change, &url, result, &found);
+        if (change->list == LIST_URLSET || change->index_name)
+            status = find_in_list(tx, r, change, &url, result, &found);
         else
-            status = find_by_loc(tx, r, change, &url, &found);
+            status = find_by_loc(tx, r, change, &url, result, &found);
     }
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = check_removal(tx, r, change, removal->id != NULL, &found, result);
@@ -928,6 +970,8 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
         return status;
 
     status = put_remove(tx, found.index, &found.row, found.loc);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_LIST_FETCH_AGAIN, found.row.source);
     if (status == CATALOGUE_OK)
         status = put_record(tx, site_id, found.loc, &found.row, &result->entry);
     result->removed = 1;

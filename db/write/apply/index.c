@@ -548,13 +548,33 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
     }
     if (status == CATALOGUE_OK)
         status = index_bury(tx, index);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_LISTS_FETCH_AGAIN, index->site_id);
     tx_registry_touch(tx);
     return status;
 }
 
 /* ---- purging removed lists, a bounded batch at a time */
 
-/* Only the rows of the list and of its pages are left, which /v1/changes still reports. */
+/* The rows of so many purged lists of a site, and of their pages, are left, which /v1/changes still
+ * reports: as many as a site can have, so that a site's removal is reported. The row of an older
+ * list is left while the history may name it. */
+#define PURGED_KEPT (SITE_INDEXES_MAX + LIMIT_SITE_URLSETS)
+
+/* Makes room for one more purged list in its site. `*dropped`: rows of pages; there may be more. */
+static enum catalogue_status drop_oldest(struct tx *tx, int64_t index_id, bool *dropped)
+{
+    int64_t oldest;
+    enum catalogue_status status =
+        tx_number(tx, ST_PURGED_OLD, 0, &oldest, index_id, PURGED_KEPT - 1);
+    *dropped = false;
+    if (status != CATALOGUE_OK || oldest == 0)
+        return status;
+    status = tx_run(tx, ST_PURGED_PAGES, oldest, PURGE_ROWS);
+    *dropped = status == CATALOGUE_OK && sqlite3_changes64(tx->db) > 0;
+    return status == CATALOGUE_OK && !*dropped ? tx_run(tx, ST_PURGED_DONE, oldest) : status;
+}
+
 static enum catalogue_status finish(struct tx *tx, int64_t index_id)
 {
     enum catalogue_status status = tx_run(tx, ST_PURGE_SEGMENTS, index_id);
@@ -564,6 +584,8 @@ static enum catalogue_status finish(struct tx *tx, int64_t index_id)
         status = tx_run(tx, ST_PURGE_ROBOTS, index_id);
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_PURGE_DONE, index_id);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_PURGED_FORGET, index_id);
     return status;
 }
 
@@ -625,5 +647,8 @@ enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, b
     if (status != CATALOGUE_OK || sqlite3_changes64(tx->db) > 0)
         return status;
     status = purge_rows(tx, first, end, &result->removed);
-    return status == CATALOGUE_OK && result->removed == 0 ? finish(tx, index_id) : status;
+    bool dropped = result->removed > 0;
+    if (status == CATALOGUE_OK && !dropped)
+        status = drop_oldest(tx, index_id, &dropped);
+    return status == CATALOGUE_OK && !dropped ? finish(tx, index_id) : status;
 }

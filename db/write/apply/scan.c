@@ -553,14 +553,6 @@ static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row)
     return status;
 }
 
-static bool is_later(const char *a, const char *b)
-{
-    struct lastmod x, y;
-    return lastmod_parse(a, strlen(a), INT64_MAX / 2, &x, NULL) == RULE_OK &&
-           lastmod_parse(b, strlen(b), INT64_MAX / 2, &y, NULL) == RULE_OK &&
-           x.unix_seconds > y.unix_seconds;
-}
-
 /* Takes over the entry of a removed source. Its date stays if the content is the one that the other
  * source had, and never moves back. */
 static enum catalogue_status take_over(struct scan *s)
@@ -580,7 +572,7 @@ static enum catalogue_status take_over(struct scan *s)
     bool same = (hash[0] | hash[1]) != 0 && memcmp(hash, s->file->hash, sizeof hash) == 0;
     put->takes_over = s->owner;
     if (put->row.has_lastmod &&
-        (same || !s->file->lastmod || is_later(put->row.lastmod, s->file->lastmod)))
+        (same || !s->file->lastmod || lastmod_is_later(put->row.lastmod, s->file->lastmod)))
         s->entry.lastmod_state = FIELD_ABSENT;
     return status;
 }
@@ -750,6 +742,13 @@ static enum catalogue_status prepare(struct scan *s)
         return status;
     if (!source || entry_check_name(source, strlen(source)) != RULE_OK) {
         result_refuse(s->result, RULE_NAME, "source");
+        return CATALOGUE_OK;
+    }
+    /* Removed during the scan, or with its site: what is written now would keep its name in use. */
+    int64_t site_id = s->change->grant.site_id;
+    const struct source_settings *made = registry_source(s->registry, source);
+    if (site_id != 0 && (made == NULL || made->site_id != site_id)) {
+        result_decline(s->result, CATALOGUE_NOT_FOUND, "source not found");
         return CATALOGUE_OK;
     }
     /* Rejects the scan, not every file: the index may be about to be created. */

@@ -5,7 +5,8 @@
  * A replace acts on the index's entries of `replace_source` (NULL: all sources) with locs that
  * begin with `replace_prefix` (NULL: all). It makes two passes over the list, with the removals in
  * between, so that they make room for additions:
- *   1. validate every line; remember in temp.keep which entries of the index the list names
+ *   1. validate every line; remember in temp.keep which entries of the index the list names, also
+ *      in lines that are rejected (with `skip`): a mistake in a line must not remove its entry
  *   2. prune: remove the others of these entries
  *   3. park: entries that an export's lines put at another position get the address -address,
  *      which no entry has
@@ -33,8 +34,16 @@ struct replace {
     uint64_t ordinal;   /* of the current line, from 1 */
     uint64_t foreign;   /* lines that equal an entry of another source */
     uint64_t share;     /* number of entries acted on, before the replace */
+    uint64_t held;      /* of these: entries that stay because their line was rejected */
     struct put put;     /* the current line */
 };
+
+/* A sitemap that is a urlset's page: the list of an index (an export, the index itself) names it,
+ * too, and leaves it unchanged. */
+static bool is_of_urlset(const struct put *put)
+{
+    return put->list == LIST_INDEX && put->code == RULE_OF_URLSET && !put->forbidden;
+}
 
 /* Checks If-Match against the state of the index that a list names (RFC 9110 13.1.1). */
 static enum catalogue_status evaluate_state(struct tx *tx, const struct change *change,
@@ -57,7 +66,7 @@ static bool is_to_end(const struct replace *r)
     return list_ends(r->tx, r->change, r->result);
 }
 
-/* One segment at a time, since the engine keeps all rows of RETURNING in memory. */
+/* One segment at a time, since SQLite keeps all rows of RETURNING in memory. */
 static enum catalogue_status prune_segment(struct replace *r, uint32_t first)
 {
     struct tx *tx = r->tx;
@@ -190,11 +199,15 @@ static bool is_foreign(const struct replace *r)
     return r->owner != 0 && !is_new && (put->from || is_parked(put)) && put->row.source != r->owner;
 }
 
+static bool is_in_prefix(const struct replace *r)
+{
+    return !r->prefix || strncmp(r->put.url.text, r->prefix, strlen(r->prefix)) == 0;
+}
+
 /* Validates the current line by what does not depend on room. The same answer in both passes. */
 static enum catalogue_status validate_line(struct replace *r, const struct entry *entry)
 {
     struct put *put = &r->put;
-    const char *prefix = r->prefix;
     put->entry = entry;
     put->index_name = r->change->index_name;
     if (!entry->loc) {
@@ -205,7 +218,7 @@ static enum catalogue_status validate_line(struct replace *r, const struct entry
     enum catalogue_status status = entry_locate(r->tx, put);
     if (status != CATALOGUE_OK || put->code != RULE_OK)
         return status;
-    if (prefix && strncmp(put->url.text, prefix, strlen(prefix)) != 0) {
+    if (!is_in_prefix(r)) {
         put->code = RULE_OUTSIDE_DIRECTORY;
         put->field = "loc";
     } else if (is_foreign(r) && put_changes(r->tx, put)) {
@@ -237,13 +250,6 @@ static void reject(struct replace *r, enum rule_code code, const char *field)
     reject_entry(r->change, r->result, r->put.entry, code, field);
 }
 
-/* Entries of urlsets' pages, which an export of the index contains, too: they stay, like entries of
- * other sources. */
-static bool is_of_urlset(const struct put *put)
-{
-    return put->code == RULE_OF_URLSET && !put->forbidden;
-}
-
 /* ---- the first pass */
 
 static enum catalogue_status keep_line(struct replace *r)
@@ -263,18 +269,38 @@ static enum catalogue_status keep_line(struct replace *r)
     return CATALOGUE_OK;
 }
 
+/* Keeps the entry of a rejected line as it is. */
+static enum catalogue_status hold_entry(struct replace *r)
+{
+    struct put_row row;
+    enum catalogue_status status = put_find(r->tx, list_scope(r->index), r->put.url.text, &row);
+    if (status != CATALOGUE_OK || !row.found || id_address_index(row.address) != r->index->id ||
+        row.source < 0 || (r->owner != 0 && row.source != r->owner) || !is_in_prefix(r))
+        return status;
+    status = tx_run(r->tx, ST_KEEP_ADD, row.address, (sqlite3_int64)r->ordinal, (sqlite3_int64)0);
+    if (status == CATALOGUE_OK && sqlite3_changes(r->tx->db) > 0) {
+        r->share++;
+        r->held++;
+    }
+    return status;
+}
+
 static enum catalogue_status first_pass(struct replace *r, const struct entry *entry)
 {
     struct put *put = &r->put;
     enum catalogue_status status = validate_line(r, entry);
     if (status != CATALOGUE_OK)
         return status;
+    if (entry->rejected)
+        return hold_entry(r);
     if (is_of_urlset(put)) {
         r->result->unchanged++;
         r->foreign++;
     } else if (put->code != RULE_OK) {
         status = reject_put(r->tx, r->change, r->result, put);
         record_forbidden(r->change, r->result, put);
+        if (status == CATALOGUE_OK && r->change->skip && entry->loc)
+            status = hold_entry(r);
     } else if (put->from == r->index && !is_foreign(r)) {
         status = keep_line(r);
     }
@@ -313,6 +339,7 @@ static enum catalogue_status place(struct replace *r, bool parked)
         return status;
     if (put->code != RULE_OK) {
         reject(r, put->code, put->field);
+        r->held += put->from == r->index;
         return CATALOGUE_OK;
     }
     status = put_write(r->tx, put);
@@ -352,7 +379,7 @@ static enum catalogue_status second_pass(struct replace *r, const struct entry *
 {
     struct put *put = &r->put;
     enum catalogue_status status = validate_line(r, entry);
-    if (status != CATALOGUE_OK || put->code != RULE_OK)
+    if (status != CATALOGUE_OK || put->code != RULE_OK || entry->rejected)
         return status; /* reported in the first pass */
     bool here = put->from == r->index;
     if (here && put->row.serial > r->tx->first_serial) {
@@ -466,6 +493,9 @@ static enum catalogue_status run_passes(struct replace *r)
     if (r->result->status == CATALOGUE_OK && read) {
         status = replace_prune(r);
         r->share += r->result->removed;
+        if (status == CATALOGUE_OK && r->result->removed > 0)
+            status = r->owner != 0 ? tx_run(r->tx, ST_LIST_FETCH_AGAIN, r->owner)
+                                   : tx_run(r->tx, ST_LISTS_FETCH_AGAIN, r->index->site_id);
         if (status == CATALOGUE_OK && r->result->status == CATALOGUE_OK)
             status = replace_park(r);
     }
@@ -482,7 +512,7 @@ static enum catalogue_status run_passes(struct replace *r)
 static uint64_t share_now(const struct replace *r)
 {
     const struct change_result *result = r->result;
-    return result->created + result->updated + result->unchanged - r->foreign;
+    return result->created + result->updated + result->unchanged - r->foreign + r->held;
 }
 
 /* After the replace its source has exactly the list's entries: all others belong to other sources.
@@ -628,6 +658,12 @@ static enum catalogue_status apply_line(struct tx *tx, const struct change *chan
     /* A registered entry stays, even if it could not be placed now, and needs no room. */
     if (put->code != RULE_OK && put->expect_new)
         return look_again(tx, change, entry, put, result);
+    if (is_of_urlset(put)) {
+        put->outcome = PUT_UNCHANGED;
+        put->remarks = RULE_BIT(RULE_OF_URLSET);
+        count_put(change, result, put);
+        return CATALOGUE_OK;
+    }
     if (put->code != RULE_OK) {
         status = reject_put(tx, change, result, put);
         record_forbidden(change, result, put);

@@ -129,7 +129,9 @@ static bool is_nearer(struct name host, struct name other, struct name own)
 }
 
 /* Whether another site's domain is closer to the host than the site's own. Does not return which
- * site, since a token for one site must not learn it by asking for a host such as "net". */
+ * site, since a token for one site must not learn it by asking for a host such as "net". An alias
+ * claims the names below it only if the configuration set it: otherwise a token for one site could
+ * claim all names below "co.uk". */
 static bool belongs_to_another(const struct registry *r, const char *host,
                                const struct registry_site *site)
 {
@@ -137,12 +139,22 @@ static bool belongs_to_another(const struct registry *r, const char *host,
     for (size_t i = 0; i < r->site_count; i++) {
         const struct registry_site *other = &r->sites[i];
         bool nearer = other != site && is_nearer(name, own_name(other), own);
-        for (size_t k = 0; other != site && k < other->alias_host_count && !nearer; k++)
-            nearer = is_nearer(name, name_of(other->alias_hosts[k]), own);
+        for (size_t k = 0; other != site && k < other->alias_host_count && !nearer; k++) {
+            const struct name alias = name_of(other->alias_hosts[k]);
+            nearer = is_nearer(name, alias, own) && (other->managed || !lies_below(name, alias));
+        }
         if (nearer)
             return true;
     }
     return false;
+}
+
+/* A name that can be no site's own: an address, or without a dot, as "localhost" and "com". */
+static bool is_of_nobody(struct name host)
+{
+    const char *dot = memrchr(host.text, '.', host.len);
+    size_t rest = dot != NULL ? (size_t)(host.text + host.len - dot) - 1 : 0;
+    return *host.text == '[' || dot == NULL || strspn(dot + 1, "0123456789") == rest;
 }
 
 /* Rejects hosts that belong to another site, with HOST_TAKEN. A host alias belongs to one site, and
@@ -170,6 +182,10 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
         }
         if (!all_sites && (other = registry_site_of_host(r, host, site)) != NULL) {
             refuse_used_host(result, "alias_hosts", host, other->origin);
+            return;
+        }
+        if (!all_sites && is_of_nobody(name_of(host))) {
+            refuse_host(result, RULE_ALL_SITES, "alias_hosts", host);
             return;
         }
         if (!all_sites && site && belongs_to_another(r, host, site)) {
@@ -687,6 +703,8 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
         status = index_bury(tx, list);
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_SITE_REMOVE, site->id, tx->recorder && site->index_count > 0);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_LISTS_FETCH_AGAIN, site->id);
     /* A token of this site alone has no rights any more, and would keep its name in use. */
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_SITE_TOKENS_DROP, site->id);

@@ -398,6 +398,7 @@ static enum catalogue_status copy_rows(struct import *i, struct change_result *r
 
     i->done = 0;
     i->tx->changed = true;
+    result->id = 0; /* of an earlier step; a conflict in this one is not about an existing site */
     enum catalogue_status status = copy_part(i, SITE_ROWS_HIDDEN, &ended);
     if (status == CATALOGUE_OK && ended)
         status = show(i, result);

@@ -94,6 +94,10 @@ static void check_span(uint32_t value, uint32_t min, uint32_t max, const char *f
 #define CHECK(bit, kind, c, member, option, column, usual, least, most, wrong, ...)                \
     CHECK_##kind(c, member, least, most, wrong)
 
+#define FOLDER_URL_MAX_CHARS 1947 /* leaves room for a file name, up to LOC_MAX_CHARS */
+#define AS_TEXT(number)      AS_TEXT_(number)
+#define AS_TEXT_(number)     #number
+
 /* The folder's URL, normalised in `url`. */
 static void check_folder(struct source_settings *made, struct url *url,
                          struct change_result *result)
@@ -107,8 +111,11 @@ static void check_folder(struct source_settings *made, struct url *url,
         refuse(result, "url", "is required with a directory: the URL of the folder");
     else if (code != RULE_OK)
         result_refuse(result, code, "url");
-    else if (text[len - 1] != '/' || strchr(text, '?') || len > LOC_MAX_CHARS - 100)
+    else if (text[len - 1] != '/' || strchr(text, '?'))
         refuse(result, "url", "must end in a slash, such as https://www.example.com/sitemaps/");
+    else if (url->len > FOLDER_URL_MAX_CHARS)
+        refuse(result, "url",
+               "is longer than " AS_TEXT(FOLDER_URL_MAX_CHARS) " characters, percent-encoded");
     SOURCE_SETTINGS_OF_FOLDER(CHECK)
     made->url = url->text;
 }
@@ -276,7 +283,7 @@ static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
                                        struct change_result *result)
 {
     size_t of_site = 0;
-    int64_t owner = -1;
+    int64_t owner = -1, removed = 0;
     for (size_t i = 0; i < r->source_count; i++)
         of_site += r->sources[i].site_id == made->site_id;
     if (r->source_count >= SOURCES_MADE_MAX ||
@@ -300,6 +307,15 @@ static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
         result_decline(result, CATALOGUE_CONFLICT,
                        "entries of another source have this name; choose another");
         result->field = "name";
+    }
+    if (status == CATALOGUE_OK && owner == -1)
+        status = tx_number(tx, ST_SOURCES_REMOVED, 0, &removed, made->site_id);
+    if (status == CATALOGUE_OK && removed >= SOURCES_REMOVED_MAX_ONE_SITE) {
+        result_decline(result, CATALOGUE_FULL, "");
+        snprintf(result->detail, sizeof result->detail,
+                 "the site has %u removed sources whose files are still known; use one of their "
+                 "names again",
+                 SOURCES_REMOVED_MAX_ONE_SITE);
     }
     return status;
 }
@@ -334,6 +350,7 @@ static enum catalogue_status write_row(struct tx *tx, const struct source_settin
 #define X(bit, kind, c, ...) BIND(made->c)(row, ++at, made->c);
     SOURCE_SETTINGS(X)
 #undef X
+    sqlite3_bind_int(row, ++at, made->by_site);
     return statement_run(row);
 }
 
@@ -414,6 +431,9 @@ enum catalogue_status apply_source_put(struct tx *tx, const struct change *chang
     }
     merge(&made, &put->made, put->set);
     made.name = name;
+    /* Only an operator who names the folder opens it by the roots for tokens of all sites. */
+    made.by_site =
+        change->grant.site_id != 0 || (made.by_site && !(put->set & SOURCE_SET_DIRECTORY));
     status = validate_source(tx, r, change, put->set, is_new, &made, &url, index_url, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
@@ -457,6 +477,26 @@ static enum catalogue_status remove_unnamed(struct tx *tx, const char *name,
     return CATALOGUE_OK;
 }
 
+/* Everything that belongs to a source refers to its row, so all of it is the successor's at once.
+ * Nothing happens if the successor has a row already. */
+static enum catalogue_status rename_source(struct tx *tx, const char *name, const char *successor,
+                                           struct change_result *result)
+{
+    sqlite3_stmt *row = tx_statement(tx, ST_SOURCE_RENAME);
+    if (!row)
+        return tx_failure(tx);
+    statement_bind_text(row, 1, name);
+    statement_bind_text(row, 2, successor);
+    enum catalogue_status status = statement_run(row);
+    if (status != CATALOGUE_OK || sqlite3_changes(tx->db) == 0)
+        return status;
+    tx->source_id = 0; /* it may be the remembered one */
+    result->updated = 1;
+    result->changed = true;
+    tx_registry_touch(tx);
+    return CATALOGUE_OK;
+}
+
 enum catalogue_status apply_source_remove(struct tx *tx, const struct change *change,
                                           const struct change_source_remove *removal,
                                           struct change_result *result)
@@ -466,8 +506,12 @@ enum catalogue_status apply_source_remove(struct tx *tx, const struct change *ch
     if (status != CATALOGUE_OK)
         return status;
     const char *name = removal->name ? removal->name : "";
-    if (registry_source(r, name) == NULL && change->grant.site_id == 0)
-        return remove_unnamed(tx, name, result);
+    if (registry_source(r, name) == NULL && change->grant.site_id == 0) {
+        if (removal->successor)
+            status = rename_source(tx, name, removal->successor, result);
+        return status != CATALOGUE_OK || result->changed ? status
+                                                         : remove_unnamed(tx, name, result);
+    }
     const struct source_settings *old = find_old(r, change, name, result);
     if (!old)
         return CATALOGUE_OK;

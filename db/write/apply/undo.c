@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Undoing a change, and restoring an index: rows are restored as they were before. The writer's
+/* Undoing a change, and restoring an index: entries are restored as they were before. The writer's
  * thread.
  *
- * An undo reads the rows of a change from the last one to the first and restores each alone: it
- * removes added entries and restores removed ones, with their id, serial and dates. So each
- * position that it needs is free again. The exception is the undo of a restore, which may have
- * moved an entry several times and has one row for it: that entry may get another position. Entries
- * that a registration would be rejected for now are not restored. Entries that were changed since
- * stay, unless the undo overwrites. A restore does the same for all changes of an index since a
- * revision, newest first, so that the oldest state of an entry remains.
+ * First the rows of the change, or of all changes of the index since a revision, are collected from
+ * the last one to the first in a temporary table, so that the oldest state of each entry remains.
+ * Entries that are in that state already are not touched. Each other one is changed where it is, or
+ * released; only then are the released ones placed, with their id, serial and dates. So each
+ * position that they need is free again, in whatever order entries changed places, unless an entry
+ * that stays has it: then they get the lowest free position, after all others have theirs.
  *
- * Memory: one part of the history. Time: limited like that of a list (list_ends). */
+ * Entries that a registration would be rejected for now are not restored. Entries that were changed
+ * since stay, unless the undo overwrites.
+ *
+ * Memory: one part of the history, one entry. Time: limited like that of a list (list_ends). */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,17 +29,31 @@ struct undo {
     const struct change *change;
     const struct change_undo *undo;
     struct change_result *result;
-    const struct registry *registry; /* borrowed: an undo of entries changes none of it */
-    int64_t only_index;              /* 0: any */
-    int64_t revision;                /* of the current change */
-    bool of_source;                  /* a source made it */
-    bool of_split;                   /* a split made it: its rows are not files */
-    int64_t split_by;                /* the source of the split */
-    int64_t group;                   /* of a change in steps; 0: a single step */
-    bool later;                      /* a step was undone before this one */
-    bool has_files;                  /* the history has states of its files */
+    const struct registry *registry;   /* borrowed: an undo of entries changes none of it */
+    const struct registry_index *only; /* a restore's; NULL: any */
+    int64_t revision;                  /* of the current change */
+    bool of_source;                    /* a source made it */
+    bool of_split;                     /* a split made it: its rows are not files */
+    int64_t split_by;                  /* the source of the split */
+    int64_t group;                     /* of a change in steps; 0: a single step */
+    bool later;                        /* a step was undone before this one */
+    bool has_files;                    /* the history has states of its files */
+    bool any_files;                    /* of one of the changes */
     uint64_t done;
     struct history_part part; /* the current part */
+    /* What is done with each of its rows. */
+    enum catalogue_status (*each)(struct undo *u, const struct history_row *old);
+
+    /* The current entry of the table. */
+    int64_t site;
+    char loc[LOC_MAX_CHARS + 1];
+    struct put_row wanted;           /* found: it is to be there */
+    struct str extensions;           /* of `wanted` */
+    const struct registry_index *to; /* the list of `wanted`; NULL: it is to be gone */
+    bool since;                      /* it was changed since */
+    bool sourced;                    /* a source made one of the changes */
+    bool anywhere;                   /* entries whose position is taken get another one */
+    int64_t forgot;                  /* the source whose list is to be read again; mostly one */
 };
 
 static bool is_to_end(const struct undo *u)
@@ -47,25 +63,30 @@ static bool is_to_end(const struct undo *u)
 
 /* ---- one row */
 
-static bool same_text(const char *a, bool has_b, const char *b)
+static bool same_text(const char *a, const char *b)
 {
-    return (a != NULL) == has_b && (!a || strcmp(a, b) == 0);
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-/* True if the entry equals the image, at any position of its index; `image` NULL: if it does not
- * exist. */
-static bool is_as(const struct undo *u, const struct put_row *row,
-                  const struct history_image *image)
+static const char *lastmod_of(const struct put_row *row)
 {
-    if (!image || !row->found)
-        return !image && !row->found;
-    return id_address_index(row->address) == id_address_index(image->address) &&
-           row->source == image->source && row->serial == image->serial &&
-           row->registered_at == image->registered_at && row->changed_at == image->changed_at &&
-           same_text(history_text_of(&u->part, image->lastmod), row->has_lastmod, row->lastmod) &&
-           same_text(history_text_of(&u->part, image->digest), row->has_digest, row->digest) &&
-           same_text(history_text_of(&u->part, image->extensions), row->extensions != NULL,
-                     row->extensions);
+    return row->has_lastmod ? row->lastmod : NULL;
+}
+
+static const char *digest_of(const struct put_row *row)
+{
+    return row->has_digest ? row->digest : NULL;
+}
+
+/* True if both are the same entry, at any position of their index. */
+static bool is_same(const struct put_row *a, const struct put_row *b)
+{
+    if (!a->found || !b->found)
+        return a->found == b->found;
+    return id_address_index(a->address) == id_address_index(b->address) && a->source == b->source &&
+           a->serial == b->serial && a->registered_at == b->registered_at &&
+           a->changed_at == b->changed_at && same_text(lastmod_of(a), lastmod_of(b)) &&
+           same_text(digest_of(a), digest_of(b)) && same_text(a->extensions, b->extensions);
 }
 
 static void report_conflict(struct undo *u, const char *loc, enum rule_code code)
@@ -76,156 +97,246 @@ static void report_conflict(struct undo *u, const char *loc, enum rule_code code
     findings_refuse(&u->result->findings, &rejection);
 }
 
-static void bind_image(const struct undo *u, sqlite3_stmt *row, int64_t address,
-                       const struct history_image *image)
+/* Binds the first ten parameters. */
+static void bind_row(sqlite3_stmt *statement, int64_t site, const char *loc,
+                     const struct put_row *row)
 {
-    sqlite3_bind_int64(row, 1, address);
-    statement_bind_text(row, 2, history_text_of(&u->part, image->lastmod));
-    statement_bind_text(row, 3, history_text_of(&u->part, image->digest));
-    sqlite3_bind_int64(row, 4, image->source);
-    sqlite3_bind_int64(row, 5, image->serial);
-    sqlite3_bind_int64(row, 6, image->registered_at);
-    sqlite3_bind_int64(row, 7, image->changed_at);
-    statement_bind_text(row, 8, history_text_of(&u->part, image->extensions));
+    if (row->found)
+        sqlite3_bind_int64(statement, 1, row->address);
+    statement_bind_text(statement, 2, lastmod_of(row));
+    statement_bind_text(statement, 3, digest_of(row));
+    sqlite3_bind_int64(statement, 4, row->source);
+    sqlite3_bind_int64(statement, 5, row->serial);
+    sqlite3_bind_int64(statement, 6, row->registered_at);
+    sqlite3_bind_int64(statement, 7, row->changed_at);
+    statement_bind_text(statement, 8, row->extensions);
+    sqlite3_bind_int64(statement, 9, site);
+    statement_bind_text(statement, 10, loc);
 }
 
-/* The restored row: the members from which its age counts. */
-static struct put_row row_as(const struct undo *u, int64_t address,
-                             const struct history_image *image)
+/* ---- the table */
+
+/* Leaves the entry as it is. */
+static enum catalogue_status drop_entry(struct undo *u)
 {
-    const char *lastmod = history_text_of(&u->part, image->lastmod);
-    struct put_row row = {.found = true,
-                          .address = address,
-                          .registered_at = image->registered_at,
-                          .has_lastmod = lastmod != NULL,
-                          .extensions = history_text_of(&u->part, image->extensions),
-                          .extensions_len = image->extensions.len};
-    snprintf(row.lastmod, sizeof row.lastmod, "%s", lastmod ? lastmod : "");
-    return row;
+    sqlite3_stmt *row = tx_statement(u->tx, ST_UNDONE_DROP);
+    if (!row)
+        return tx_failure(u->tx);
+    sqlite3_bind_int64(row, 1, u->site);
+    statement_bind_text(row, 2, u->loc);
+    return statement_run(row);
 }
 
-static uint32_t weight_of(const struct registry_index *list, const struct history_row *old,
-                          const char *loc)
+static void read_entry(struct undo *u, sqlite3_stmt *row)
 {
-    return occupancy_weight(list->kind, loc, old->loc.len, old->before.extensions.len);
+    const char *loc = row_text(row, 2);
+    u->site = sqlite3_column_int64(row, 1);
+    snprintf(u->loc, sizeof u->loc, "%s", loc ? loc : "");
+    put_row_read(u->tx, row, &u->wanted);
+    str_clear(&u->extensions);
+    if (u->wanted.extensions) {
+        str_append(&u->extensions, u->wanted.extensions, u->wanted.extensions_len);
+        u->wanted.extensions = str_text(&u->extensions);
+    }
+    u->since = sqlite3_column_int(row, 10) != 0;
+    u->sourced = sqlite3_column_int(row, 11) != 0;
+    /* An entry of a removed index cannot be restored. */
+    u->to = u->wanted.address != 0
+                ? registry_list_by_id(u->registry, id_address_index(u->wanted.address))
+                : NULL;
+    u->wanted.found = u->to != NULL;
 }
+
+/* Does this with each entry that the statement finds behind the last one. */
+static enum catalogue_status each_entry(struct undo *u, enum statement which,
+                                        enum catalogue_status (*restore)(struct undo *u))
+{
+    u->site = INT64_MIN;
+    u->loc[0] = '\0';
+    for (;;) {
+        bool found;
+        sqlite3_stmt *row = tx_statement(u->tx, which);
+        if (!row)
+            return tx_failure(u->tx);
+        sqlite3_bind_int64(row, 1, u->site);
+        statement_bind_text(row, 2, u->loc);
+        enum catalogue_status status = statement_first(row, &found);
+        if (found)
+            read_entry(u, row);
+        sqlite3_reset(row);
+        if (status != CATALOGUE_OK || !found)
+            return status;
+        status = u->extensions.failed ? CATALOGUE_NO_MEMORY : restore(u);
+        if (status != CATALOGUE_OK || is_to_end(u))
+            return status;
+        if (++u->done % APPLY_LOOK == 0 && list_ends(u->tx, u->change, u->result))
+            return CATALOGUE_OK;
+    }
+}
+
+/* ---- one entry */
 
 /* Restores an entry that is still at its position. */
-static enum catalogue_status put_back_here(struct undo *u, const struct registry_index *index,
-                                           const struct history_row *old, const char *loc,
-                                           const struct put_row *now)
+static enum catalogue_status put_back_here(struct undo *u, const struct put_row *now)
 {
-    const struct history_image *image = &old->before;
     struct tx *tx = u->tx;
-    const char *lastmod = history_text_of(&u->part, image->lastmod);
+    struct occupancy_index *occupancy;
     sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_PUT_BACK);
     if (!row)
         return tx_failure(tx);
-    bind_image(u, row, image->address, image);
+    bind_row(row, u->site, u->loc, &u->wanted);
     enum catalogue_status status = statement_run(row);
     tx->changed = true;
-    struct occupancy_index *occupancy;
     if (status == CATALOGUE_OK)
-        status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+        status = occupancy_index(tx, u->to->site_id, u->to->id, &occupancy);
     if (status != CATALOGUE_OK)
         return status;
-    if (same_text(lastmod, now->has_lastmod, now->lastmod) &&
-        same_text(history_text_of(&u->part, image->extensions), now->extensions != NULL,
-                  now->extensions))
+    if (same_text(lastmod_of(now), lastmod_of(&u->wanted)) &&
+        same_text(now->extensions, u->wanted.extensions))
         occupancy_touch_unseen(tx, occupancy);
     else
-        status = occupancy_reweigh(tx, occupancy, id_address_position(image->address),
-                                   put_row_weight(index, now, loc), weight_of(index, old, loc));
-    if (status != CATALOGUE_OK)
-        return status;
-    const struct put_row is = row_as(u, image->address, image);
-    return urlset_record_age(tx, index, &is);
+        status = occupancy_reweigh(tx, occupancy, id_address_position(now->address),
+                                   put_row_weight(u->to, now, u->loc),
+                                   put_row_weight(u->to, &u->wanted, u->loc));
+    return status == CATALOGUE_OK ? urlset_record_age(tx, u->to, &u->wanted) : status;
 }
 
-/* Restores a removed entry to its index, at its position if that is free. */
-static enum catalogue_status restore_entry(struct undo *u, const struct registry_index *index,
-                                           const struct history_row *old, const char *loc)
+/* Places an entry that has none, at its position if that is free. */
+static enum catalogue_status place(struct undo *u)
 {
     struct tx *tx = u->tx;
     struct occupancy_index *occupancy;
-    struct occupancy_room room = {.weight = weight_of(index, old, loc),
-                                  .max_pages = registry_max_pages(u->registry, index),
-                                  .wanted = id_address_position(old->before.address)};
     uint32_t position;
     enum rule_code code = RULE_OK;
-    enum catalogue_status status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+    if (!u->to)
+        return CATALOGUE_OK;
+    struct occupancy_room room = {.weight = put_row_weight(u->to, &u->wanted, u->loc),
+                                  .max_pages = registry_max_pages(u->registry, u->to),
+                                  .wanted = id_address_position(u->wanted.address)};
+    enum catalogue_status status = occupancy_index(tx, u->to->site_id, u->to->id, &occupancy);
     if (status == CATALOGUE_OK)
-        status = urlset_find(tx, index, occupancy, &room, &position, &code);
-    if (status != CATALOGUE_OK)
+        status = urlset_find(tx, u->to, occupancy, &room, &position, &code);
+    if (status != CATALOGUE_OK || (!u->anywhere && (code != RULE_OK || position != room.wanted)))
         return status;
     if (code != RULE_OK) {
         result_refuse(u->result, code, "loc");
         return CATALOGUE_OK;
     }
+    u->wanted.address = id_address(u->to->id, position);
     sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BRING_BACK);
     if (!row)
         return tx_failure(tx);
-    bind_image(u, row, id_address(index->id, position), &old->before);
-    sqlite3_bind_int64(row, 9, old->site);
-    statement_bind_text(row, 10, loc);
+    bind_row(row, u->site, u->loc, &u->wanted);
     status = statement_run(row);
     tx->changed = true;
     if (status == CATALOGUE_OK)
-        status = urlset_reserve(tx, index, occupancy, position, room.weight);
-    if (status != CATALOGUE_OK)
-        return status;
-    const struct put_row is = row_as(u, id_address(index->id, position), &old->before);
-    return urlset_record_age(tx, index, &is);
+        status = urlset_reserve(tx, u->to, occupancy, position, room.weight);
+    return status == CATALOGUE_OK ? urlset_record_age(tx, u->to, &u->wanted) : status;
 }
 
 static enum catalogue_status remove_row(struct undo *u, const struct put_row *now,
-                                        const struct registry_index *index, const char *loc)
+                                        const struct registry_index *index)
 {
     u->tx->changed = true;
     if (!index) /* a row of a removed index */
-        return put_drop_remains(u->tx, now->address, loc);
-    return put_release(u->tx, index, now, loc);
+        return put_drop_remains(u->tx, now->address, u->loc);
+    enum catalogue_status status = put_release(u->tx, index, now, u->loc);
+    if (status != CATALOGUE_OK || now->source == u->forgot)
+        return status;
+    u->forgot = now->source;
+    return tx_run(u->tx, ST_LIST_FETCH_AGAIN, now->source);
 }
 
-static void count(struct undo *u, bool was, bool is, uint64_t by)
+static void count(struct undo *u, bool was, bool is)
 {
     if (was && is)
-        u->result->updated += by;
+        u->result->updated++;
     else if (is)
-        u->result->created += by;
+        u->result->created++;
     else if (was)
-        u->result->removed += by;
+        u->result->removed++;
 }
 
-/* `from`, `to`: whether the entry exists before and after a step. A restore counts the result of
- * all steps: corrects the count of an entry that an earlier step restored. */
-static enum catalogue_status count_step(struct undo *u, const char *loc, bool from, bool to)
+static void refuse(struct undo *u, const char *word, const char *sentence)
 {
-    bool was = from;
-    if (u->change->kind == CHANGE_RESTORE) {
-        sqlite3_stmt *row = tx_statement(u->tx, ST_UNDONE_ADD);
-        if (!row)
-            return tx_failure(u->tx);
-        statement_bind_text(row, 1, loc);
-        sqlite3_bind_int(row, 2, from);
-        enum catalogue_status status = statement_run(row);
-        if (status != CATALOGUE_OK)
-            return status;
-        if (sqlite3_changes64(u->tx->db) == 0) {
-            int64_t first = from;
-            row = tx_statement(u->tx, ST_UNDONE_FIND);
-            if (!row)
-                return tx_failure(u->tx);
-            statement_bind_text(row, 1, loc);
-            status = statement_number(row, from, &first);
-            if (status != CATALOGUE_OK)
-                return status;
-            was = first != 0;
-            count(u, was, from, UINT64_MAX); /* one less */
-        }
+    result_decline(u->result, CATALOGUE_CONFLICT, sentence);
+    u->result->conflict = word;
+}
+
+/* Whether the entry must be left to its source: the next scan would restore it, except in a frozen
+ * list. */
+static bool is_for_source(struct undo *u, const struct registry_index *from)
+{
+    if (!u->sourced || ((!from || registry_is_frozen(u->registry, from)) &&
+                        (!u->to || registry_is_frozen(u->registry, u->to))))
+        return false;
+    refuse(u, "source-decides",
+           "a source made this change, and its next scan would make it again; put its files back, "
+           "or freeze the index or urlset first: after the thaw they are read again");
+    return true;
+}
+
+/* Whether its page has room for the old row. */
+static bool stays_in_page(const struct undo *u, const struct put_row *now)
+{
+    struct occupancy_index *occupancy;
+    return u->to->kind == LIST_INDEX ||
+           (occupancy_index(u->tx, u->to->site_id, u->to->id, &occupancy) == CATALOGUE_OK &&
+            occupancy_may_grow(occupancy, id_address_position(now->address),
+                               put_row_weight(u->to, now, u->loc),
+                               put_row_weight(u->to, &u->wanted, u->loc)));
+}
+
+/* The code that a registration would get now: the site may have lost a host, or got a page with
+ * that URL. */
+static enum rule_code evaluate_place(const struct undo *u)
+{
+    struct url url;
+    if (!url_split(u->loc, strlen(u->loc), &url))
+        return RULE_LOC_MALFORMED;
+    return registry_place_in(u->registry, &url, u->to);
+}
+
+/* Restores the entry where it is, or releases it for `place`. One that is left as it is leaves the
+ * table: also one that differs by its position alone, if an entry that stays has that. */
+static enum catalogue_status restore_entry(struct undo *u)
+{
+    struct put_row now;
+    enum catalogue_status status = put_find(u->tx, u->site, u->loc, &now);
+    if (status != CATALOGUE_OK)
+        return status;
+    const struct registry_index *from =
+        now.found ? registry_list_by_id(u->registry, id_address_index(now.address)) : NULL;
+    bool same = is_same(&now, &u->wanted);
+    bool stays = now.found && u->to && now.address == u->wanted.address;
+    bool elsewhere = u->only && from != u->only && u->to != u->only;
+    int64_t taken = 0;
+    if (same && now.found && !stays)
+        status = tx_number(u->tx, ST_UNDONE_TAKEN, 0, &taken, u->wanted.address);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (elsewhere || (same && (stays || !now.found || taken != 0))) {
+        u->result->unchanged++;
+        return drop_entry(u);
     }
-    count(u, was, to, 1);
-    return CATALOGUE_OK;
+    enum rule_code code = u->to && !stays ? evaluate_place(u) : RULE_OK;
+    bool left = code != RULE_OK;
+    if (!left && !same && u->since) {
+        code = RULE_CHANGED_SINCE;
+        left = !u->undo->overwrite;
+    }
+    if (code != RULE_OK)
+        report_conflict(u, u->loc, code);
+    if (left)
+        return drop_entry(u);
+    if (is_for_source(u, from) ||
+        result_frozen(u->result, u->change, registry_freeze(u->registry, from)) ||
+        result_frozen(u->result, u->change, registry_freeze(u->registry, u->to)))
+        return CATALOGUE_OK;
+    count(u, from != NULL, u->to != NULL);
+    if (stays && stays_in_page(u, &now))
+        return put_back_here(u, &now);
+    return now.found ? remove_row(u, &now, from) : CATALOGUE_OK;
 }
 
 /* ---- the files of a source */
@@ -261,15 +372,21 @@ static enum catalogue_status run_of_source(struct undo *u, enum statement which,
     return statement_run(row);
 }
 
-/* Restores the old state of the file; the next scan that may write reads the file again and
- * compares. A file whose entry the change created is forgotten. */
-static enum catalogue_status put_file_back(struct undo *u, const struct history_row *old,
-                                           const char *loc)
+/* Restores the old state of the file of a restored entry; the next scan that may write reads the
+ * file again and compares. A file whose entry the change created is forgotten. */
+static enum catalogue_status put_file_back(struct undo *u, const struct history_row *old)
 {
-    if ((!u->of_source && !u->has_files) || u->of_split)
-        return CATALOGUE_OK;
+    const char *loc = history_text_of(&u->part, old->loc);
     int64_t source = old->has_after ? old->after.source : old->before.source;
-    enum catalogue_status status = check_file_expand(u->tx, source, loc, u->revision, old->site);
+    sqlite3_stmt *row = of_entry(u, ST_UNDONE_FIND, -1, old->site, loc);
+    if (!row)
+        return tx_failure(u->tx);
+    int64_t restored = 0;
+    enum catalogue_status status = statement_number(row, 0, &restored);
+    if (restored == 0)
+        return status;
+    if (status == CATALOGUE_OK)
+        status = check_file_expand(u->tx, source, loc, u->revision, old->site);
     if (status == CATALOGUE_OK)
         status = recorder_keep_file_of(u->tx->recorder, u->tx, source, old->site, loc);
     if (status == CATALOGUE_OK && u->has_files)
@@ -286,69 +403,7 @@ static enum catalogue_status put_file_back(struct undo *u, const struct history_
     return status;
 }
 
-static void refuse(struct undo *u, const char *word, const char *sentence)
-{
-    result_decline(u->result, CATALOGUE_CONFLICT, sentence);
-    u->result->conflict = word;
-}
-
-/* Whether the row must be left to its source: the next scan would restore it, except in a frozen
- * list. */
-static bool is_for_source(struct undo *u, const struct registry_index *from,
-                          const struct registry_index *to)
-{
-    if (!u->of_source || ((!from || registry_is_frozen(u->registry, from)) &&
-                          (!to || registry_is_frozen(u->registry, to))))
-        return false;
-    refuse(u, "source-decides",
-           "a source made this change, and its next scan would make it again; put its files back, "
-           "or freeze the index or urlset first: after the thaw they are read again");
-    return true;
-}
-
-/* Whether its page has room for the old row. (Its list is loaded: a row of it was read before.) */
-static bool stays_in_page(const struct undo *u, const struct registry_index *list,
-                          const struct history_row *old, const char *loc, const struct put_row *now)
-{
-    struct occupancy_index *occupancy;
-    return list->kind == LIST_INDEX ||
-           (occupancy_index(u->tx, list->site_id, list->id, &occupancy) == CATALOGUE_OK &&
-            occupancy_may_grow(occupancy, id_address_position(now->address),
-                               put_row_weight(list, now, loc), weight_of(list, old, loc)));
-}
-
-/* Restores the entry `now` to the state of `old` before the change; `to` NULL: removes it. */
-static enum catalogue_status put_back(struct undo *u, const struct history_row *old,
-                                      const char *loc, const struct put_row *now,
-                                      const struct registry_index *to)
-{
-    const struct registry_index *from =
-        now->found ? registry_list_by_id(u->registry, id_address_index(now->address)) : NULL;
-    if (is_for_source(u, from, to) ||
-        result_frozen(u->result, u->change, registry_freeze(u->registry, from)) ||
-        result_frozen(u->result, u->change, registry_freeze(u->registry, to)))
-        return CATALOGUE_OK;
-    enum catalogue_status status = count_step(u, loc, from != NULL, to != NULL);
-    if (status == CATALOGUE_OK && to && now->found && now->address == old->before.address &&
-        stays_in_page(u, to, old, loc, now))
-        return put_back_here(u, to, old, loc, now);
-    if (status == CATALOGUE_OK && now->found)
-        status = remove_row(u, now, from, loc);
-    if (status == CATALOGUE_OK && to)
-        status = restore_entry(u, to, old, loc);
-    return status;
-}
-
-/* The code that a registration would get now: the site may have lost a host, or got a page with
- * that URL. */
-static enum rule_code evaluate_place(const struct undo *u, const char *loc,
-                                     const struct registry_index *to)
-{
-    struct url url;
-    if (!url_split(loc, strlen(loc), &url))
-        return RULE_LOC_MALFORMED;
-    return registry_place_in(u->registry, &url, to);
-}
+/* ---- the rows of a change */
 
 static bool touches(const struct history_row *row, int64_t index)
 {
@@ -362,51 +417,41 @@ static bool follows(const struct history_row *row)
     return (row->has_before && row->before.source < 0) || (row->has_after && row->after.source < 0);
 }
 
-static enum catalogue_status undo_row(struct undo *u, const struct history_row *old)
+/* Whether the caller undoes this row. */
+static bool is_meant(const struct undo *u, const struct history_row *old)
 {
-    const char *loc = history_text_of(&u->part, old->loc);
     int64_t only_site = u->change->grant.site_id;
-    struct put_row now;
     const struct registry_index *urlset =
         old->site < 0 ? registry_list_by_id(u->registry, -old->site) : NULL;
     int64_t site = urlset ? urlset->site_id : old->site;
-    if (follows(old) || (only_site != 0 && site != only_site) ||
-        (u->only_index != 0 && !touches(old, u->only_index)))
-        return CATALOGUE_OK;
-    if (site < 0) {
+    return !follows(old) && (only_site == 0 || site == only_site) &&
+           (!u->only || touches(old, u->only->id));
+}
+
+/* Collects the old state of the entry; compares its present state with the newest row. */
+static enum catalogue_status collect(struct undo *u, const struct history_row *old)
+{
+    const char *loc = history_text_of(&u->part, old->loc);
+    struct put_row now, before = {.found = false}, after = {.found = false};
+    if (old->site < 0 && !registry_list_by_id(u->registry, -old->site)) {
         report_conflict(u, loc, RULE_URLSET_UNKNOWN);
         return CATALOGUE_OK;
     }
+    if (old->has_before)
+        before = recorder_row_of(&u->part, &old->before);
+    if (old->has_after)
+        after = recorder_row_of(&u->part, &old->after);
     enum catalogue_status status = put_find(u->tx, old->site, loc, &now);
-    if (status != CATALOGUE_OK)
-        return status;
-    /* An entry of a removed index cannot be restored. */
-    const struct registry_index *to =
-        old->has_before ? registry_list_by_id(u->registry, id_address_index(old->before.address))
-                        : NULL;
-    bool stays = now.found && old->has_before && now.address == old->before.address;
-    bool is_before = is_as(u, &now, old->has_before && to ? &old->before : NULL);
-    if (is_before && (stays || !now.found)) {
-        u->result->unchanged++;
-        return CATALOGUE_OK;
-    }
-    enum rule_code code = to && !stays ? evaluate_place(u, loc, to) : RULE_OK;
-    if (code != RULE_OK) {
-        report_conflict(u, loc, code);
-        return CATALOGUE_OK;
-    }
-    if (!is_before && !is_as(u, &now, old->has_after ? &old->after : NULL)) {
-        report_conflict(u, loc, RULE_CHANGED_SINCE);
-        if (!u->undo->overwrite)
-            return CATALOGUE_OK;
-    }
-    status = put_back(u, old, loc, &now, to);
-    return status == CATALOGUE_OK && !is_to_end(u) ? put_file_back(u, old, loc) : status;
+    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(u->tx, ST_UNDONE_ADD) : NULL;
+    if (!row)
+        return status != CATALOGUE_OK ? status : tx_failure(u->tx);
+    bind_row(row, old->site, loc, &before);
+    sqlite3_bind_int(row, 11, !is_same(&now, &after));
+    sqlite3_bind_int(row, 12, u->of_source);
+    return statement_run(row);
 }
 
-/* ---- the rows of a change */
-
-static enum catalogue_status undo_part(struct undo *u, const void *bytes, size_t len)
+static enum catalogue_status read_part(struct undo *u, const void *bytes, size_t len)
 {
     history_part_clear(&u->part);
     if (!history_part_unpack(&u->part, bytes, len))
@@ -416,22 +461,23 @@ static enum catalogue_status undo_part(struct undo *u, const void *bytes, size_t
         u->split_by = u->part.rows[0].has_after ? u->part.rows[0].after.source
                                                 : u->part.rows[0].before.source;
     for (uint32_t i = u->part.count; i-- > 0 && status == CATALOGUE_OK && !is_to_end(u);) {
-        status = undo_row(u, &u->part.rows[i]);
+        if (is_meant(u, &u->part.rows[i]))
+            status = u->each(u, &u->part.rows[i]);
         if (++u->done % APPLY_LOOK == 0 && list_ends(u->tx, u->change, u->result))
             break;
     }
     return status;
 }
 
-/* Undoes the rows in the blob of the first column, which stays valid meanwhile. */
-static enum catalogue_status undo_blob(struct undo *u, sqlite3_stmt *row)
+/* Reads the rows in the blob of the first column, which stays valid meanwhile. */
+static enum catalogue_status read_blob(struct undo *u, sqlite3_stmt *row)
 {
     bool found;
     enum catalogue_status status = statement_first(row, &found);
     const void *bytes = found ? sqlite3_column_blob(row, 0) : NULL;
     size_t len = found ? (size_t)sqlite3_column_bytes(row, 0) : 0;
     if (status == CATALOGUE_OK && len > 0)
-        status = undo_part(u, bytes, len);
+        status = read_part(u, bytes, len);
     sqlite3_reset(row);
     return status;
 }
@@ -473,7 +519,7 @@ static enum catalogue_status read_line(struct undo *u, int64_t revision, struct 
     return status;
 }
 
-static enum catalogue_status undo_rows(struct undo *u, int64_t revision, const struct line *line)
+static enum catalogue_status read_rows(struct undo *u, int64_t revision, const struct line *line)
 {
     int64_t files = 0;
     enum catalogue_status status = tx_number(u->tx, ST_HISTORY_FILES_ANY, 0, &files, revision);
@@ -483,12 +529,16 @@ static enum catalogue_status undo_rows(struct undo *u, int64_t revision, const s
     u->of_source = line->is_scan;
     u->of_split = line->is_split;
     u->has_files = files != 0;
+    bool of_files = (u->of_source || u->has_files) && !u->of_split;
+    u->any_files = u->any_files || of_files;
+    if (u->each == put_file_back && !of_files)
+        return CATALOGUE_OK;
     if (line->parts == 0) {
         sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_FEW);
         if (!row)
             return tx_failure(u->tx);
         sqlite3_bind_int64(row, 1, revision);
-        return undo_blob(u, row);
+        return read_blob(u, row);
     }
     for (int64_t part = line->parts; part > 0 && status == CATALOGUE_OK && !is_to_end(u); part--) {
         sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_PART);
@@ -496,8 +546,58 @@ static enum catalogue_status undo_rows(struct undo *u, int64_t revision, const s
             return tx_failure(u->tx);
         sqlite3_bind_int64(row, 1, revision);
         sqlite3_bind_int64(row, 2, part);
-        status = undo_blob(u, row);
+        status = read_blob(u, row);
     }
+    return status;
+}
+
+/* All changes of the index after the revision, the newest first. */
+static enum catalogue_status read_all(struct undo *u)
+{
+    int64_t to = (int64_t)u->undo->revision, revision = INT64_MAX;
+    enum catalogue_status status = CATALOGUE_OK;
+    while (!is_to_end(u)) {
+        struct line line;
+        status = tx_number(u->tx, ST_HISTORY_LAST_OF, 0, &revision, u->only->site_id, to, revision,
+                           u->only->id);
+        if (status != CATALOGUE_OK || revision == 0)
+            return status;
+        status = read_line(u, revision, &line);
+        if (status == CATALOGUE_OK && !line.found)
+            status = CATALOGUE_CORRUPT;
+        /* A change without rows was, for example, the creation of the index. */
+        if (status == CATALOGUE_OK && line.has_rows)
+            status = read_rows(u, revision, &line);
+        if (status != CATALOGUE_OK)
+            return status;
+        if (list_ends(u->tx, u->change, u->result))
+            break;
+    }
+    return status;
+}
+
+/* The rows that are undone, the newest first: of the change or, for a restore, of all. */
+static enum catalogue_status read_undone(struct undo *u, int64_t revision, const struct line *line)
+{
+    return u->only ? read_all(u) : read_rows(u, revision, line);
+}
+
+static enum catalogue_status put_back(struct undo *u, int64_t revision, const struct line *line)
+{
+    sqlite3_stmt *clear = tx_statement(u->tx, ST_UNDONE_CLEAR);
+    enum catalogue_status status = clear ? statement_run(clear) : tx_failure(u->tx);
+    u->each = collect;
+    if (status == CATALOGUE_OK)
+        status = read_undone(u, revision, line);
+    if (status == CATALOGUE_OK && !is_to_end(u))
+        status = each_entry(u, ST_UNDONE_NEXT, restore_entry);
+    for (int pass = 0; status == CATALOGUE_OK && !is_to_end(u) && pass < 2; pass++) {
+        u->anywhere = pass > 0;
+        status = each_entry(u, ST_UNDONE_NEXT_RELEASED, place);
+    }
+    u->each = put_file_back;
+    if (status == CATALOGUE_OK && !is_to_end(u) && u->any_files)
+        status = read_undone(u, revision, line);
     return status;
 }
 
@@ -554,7 +654,7 @@ static enum catalogue_status undo_step(struct undo *u)
         refuse(u, "not-undoable", "the history no longer has all of its steps");
         return CATALOGUE_OK;
     }
-    status = undo_rows(u, at, &line);
+    status = put_back(u, at, &line);
     result->step_at = (uint64_t)at;
     if (status == CATALOGUE_OK)
         status = tx_number(u->tx, ST_HISTORY_STEP_BEFORE, 0, &before, u->group, at);
@@ -616,32 +716,7 @@ static enum catalogue_status undo_one(struct undo *u)
     else if (is_for_undo(u, &line)) {
         status = tx_number(u->tx, ST_HISTORY_PART_OF, 0, &u->group, revision);
         if (status == CATALOGUE_OK)
-            return u->group != 0 ? undo_step(u) : undo_rows(u, revision, &line);
-    }
-    return status;
-}
-
-/* All changes of the index after the revision, the newest first. */
-static enum catalogue_status restore_all(struct undo *u, const struct registry_index *index)
-{
-    int64_t to = (int64_t)u->undo->revision, revision = INT64_MAX;
-    enum catalogue_status status = CATALOGUE_OK;
-    while (!is_to_end(u)) {
-        struct line line;
-        status = tx_number(u->tx, ST_HISTORY_LAST_OF, 0, &revision, index->site_id, to, revision,
-                           index->id);
-        if (status != CATALOGUE_OK || revision == 0)
-            return status;
-        status = read_line(u, revision, &line);
-        if (status == CATALOGUE_OK && !line.found)
-            status = CATALOGUE_CORRUPT;
-        /* A change without rows was, for example, the creation of the index. */
-        if (status == CATALOGUE_OK && line.has_rows)
-            status = undo_rows(u, revision, &line);
-        if (status != CATALOGUE_OK)
-            return status;
-        if (list_ends(u->tx, u->change, u->result))
-            break;
+            return u->group != 0 ? undo_step(u) : put_back(u, revision, &line);
     }
     return status;
 }
@@ -672,10 +747,8 @@ static enum catalogue_status restore(struct undo *u)
         report_dropped(u, from);
         return CATALOGUE_OK;
     }
-    u->only_index = index->id;
-    sqlite3_stmt *clear = tx_statement(u->tx, ST_UNDONE_CLEAR);
-    status = clear ? statement_run(clear) : tx_failure(u->tx);
-    return status == CATALOGUE_OK ? restore_all(u, index) : status;
+    u->only = index;
+    return put_back(u, 0, NULL);
 }
 
 static bool is_urlset(const struct undo *u, int64_t id)
@@ -737,6 +810,7 @@ enum catalogue_status apply_undo(struct tx *tx, const struct change *change,
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = record_step(&u);
     history_part_done(&u.part);
+    str_done(&u.extensions);
     if (status != CATALOGUE_OK)
         return status;
     finish_set(tx, change, result, keep);

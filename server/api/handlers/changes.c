@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "db/shared.h"
 #include "server/api/auth.h"
 #include "server/api/call.h"
 #include "server/api/errors.h"
@@ -13,6 +14,7 @@
 #include "server/api/objects.h"
 #include "server/base/clock.h"
 #include "server/base/map.h"
+#include "server/base/site_group.h"
 
 /* The changes since a revision, read from a view: pages, and sites whose robots.txt may have
  * changed with them. */
@@ -39,14 +41,13 @@ struct changes {
     bool waits;          /* the request has one of the places for long polls */
     /* what there is now */
     struct catalogue_revisions now;
-    uint64_t next;     /* listed up to here */
-    bool more;         /* there are pages after it */
-    char *only_origin; /* owned: the token's site; NULL: every one */
+    uint64_t next, next_registry; /* listed up to here */
+    bool more;                    /* there are pages after it */
     size_t page_count, page_capacity;
     struct changed_page *pages;
     size_t site_count, site_capacity;
     struct changed_site *sites; /* whose set of pages may have changed: their robots.txt */
-    struct map site_map;        /* places in `sites` by origin */
+    struct map by_origin;       /* places in `sites` */
     bool failed;                /* out of memory */
 };
 const size_t changes_size = sizeof(struct changes);
@@ -57,10 +58,8 @@ static void forget(struct changes *self)
         free(self->pages[i].url);
     for (size_t i = 0; i < self->site_count; i++)
         free(self->sites[i].origin);
-    free(self->only_origin);
-    self->only_origin = NULL;
     self->page_count = self->site_count = 0;
-    map_done(&self->site_map);
+    map_done(&self->by_origin);
     self->more = false;
 }
 
@@ -88,13 +87,6 @@ static bool grow(void **items, size_t count, size_t *capacity, size_t size)
     return true;
 }
 
-static bool is_of(const char *origin, const char *url)
-{
-    size_t len = strlen(origin);
-
-    return strncmp(origin, url, len) == 0 && (url[len] == '/' || url[len] == '\0');
-}
-
 static void record_site(struct changes *self, const char *url, int64_t changed_at)
 {
     const char *host = strstr(url, "://");
@@ -103,7 +95,7 @@ static void record_site(struct changes *self, const char *url, int64_t changed_a
     uint32_t hash = map_hash(MAP_HASH_BASIS, url, len), at;
     char *origin;
 
-    for (struct map_probe p = map_probe(&self->site_map, hash); map_next(&p, &at);) {
+    for (struct map_probe p = map_probe(&self->by_origin, hash); map_next(&p, &at);) {
         struct changed_site *site = &self->sites[at];
         if (strncmp(site->origin, url, len) != 0 || site->origin[len] != '\0')
             continue;
@@ -114,7 +106,7 @@ static void record_site(struct changes *self, const char *url, int64_t changed_a
     origin = strndup(url, len);
     if (origin == NULL ||
         !grow((void **)&self->sites, self->site_count, &self->site_capacity, sizeof *self->sites) ||
-        !map_add(&self->site_map, hash, (uint32_t)self->site_count)) {
+        !map_add(&self->by_origin, hash, (uint32_t)self->site_count)) {
         free(origin);
         self->failed = true;
         return;
@@ -124,14 +116,8 @@ static void record_site(struct changes *self, const char *url, int64_t changed_a
 
 static void record_page(struct changes *self, const char *url, const struct page_record *page)
 {
-    char *copy;
+    char *copy = strdup(url);
 
-    /* Pages come by revision: enough of them, and a new revision begins. */
-    if (self->more || (self->page_count >= CHANGES_MAX_PAGES && page->revision != self->next)) {
-        self->more = true;
-        return;
-    }
-    copy = strdup(url);
     if (copy == NULL ||
         !grow((void **)&self->pages, self->page_count, &self->page_capacity, sizeof *self->pages)) {
         free(copy);
@@ -146,10 +132,10 @@ static bool each_page(void *context, const struct page_record *page, const char 
 {
     struct changes *self = context;
 
-    if (self->only_origin != NULL && !is_of(self->only_origin, url))
-        return true;
-    /* All pages count for robots.txt, also those beyond this reply: the registry's revision in
-     * `next` covers all of them. */
+    /* Pages come by revision: enough of them, and a new revision begins. */
+    self->more = self->page_count >= CHANGES_MAX_PAGES && page->revision != self->next;
+    if (self->more)
+        return false;
     if (self->now.registry_revision != self->since_registry)
         record_site(self, url, page->changed_at);
     record_page(self, url, page);
@@ -196,40 +182,45 @@ static void record_robots(struct changes *self, const struct registry *registry)
         const struct registry_site *site = &registry->sites[i];
 
         if (site->robots_revision > self->since &&
-            (self->only_origin == NULL || strcmp(self->only_origin, site->origin) == 0))
+            grant_has_site(&self->call.request->grant, site->id))
             record_site(self, site->origin, site->robots_changed_at);
     }
 }
 
+static bool is_shared(struct catalogue *c)
+{
+    struct shared_state state;
+
+    return catalogue_shared_state(c, &state);
+}
+
 /* Reads the changes up to now, and forgets those of an earlier call. The reply is filled (410) if
- * the client knows a revision that the catalogue does not have. */
+ * the client knows a revision that the catalogue does not have. In a shared catalogue another node
+ * has told it: there is nothing newer for it here. */
 static enum catalogue_status read_changes(struct call *call, struct catalogue_view *view,
                                           const struct registry *registry)
 {
     struct changes *self = (struct changes *)call;
-    int64_t only = call->request->grant.site_id;
     enum catalogue_status status;
 
     forget(self);
     status = catalogue_view_revisions(view, &self->now);
     if (status != CATALOGUE_OK)
         return status;
-    if (self->epoch[0] != '\0' &&
-        (strcmp(self->epoch, self->now.epoch) != 0 || self->since > self->now.revision)) {
+    bool knows = self->epoch[0] != '\0', is_ahead = knows && self->since > self->now.revision;
+    if ((knows && strcmp(self->epoch, self->now.epoch) != 0) ||
+        (is_ahead && !is_shared(call->app->catalogue))) {
         reply_problem(&call->request->reply, 410, "revision-unknown", "since",
                       "unknown revision (the catalogue was restored or replaced); purge everything "
                       "and start with since=0");
         return CATALOGUE_OK;
     }
-    if (only != 0) {
-        const struct registry_site *site = registry_site_by_id(registry, only);
-
-        self->only_origin = strdup(site != NULL ? site->origin : "removed:");
-        if (self->only_origin == NULL)
-            return CATALOGUE_NO_MEMORY;
-    }
     self->next = self->since;
-    status = catalogue_view_pages_since(view, self->since, each_page, self);
+    self->next_registry = is_ahead ? self->since_registry : self->now.registry_revision;
+    if (is_ahead)
+        return CATALOGUE_OK;
+    status = catalogue_view_pages_since(view, self->since, call->request->grant.site_id, each_page,
+                                        self);
     if (status != CATALOGUE_OK)
         return status;
     record_robots(self, registry);
@@ -237,6 +228,8 @@ static enum catalogue_status read_changes(struct call *call, struct catalogue_vi
         return CATALOGUE_NO_MEMORY;
     if (!self->more)
         self->next = self->now.revision;
+    else
+        self->next_registry = self->since_registry; /* robots.txt is due for later pages, too */
     return mark_outdated(self);
 }
 
@@ -275,15 +268,15 @@ static void append_page(struct listing *l, const struct changed_page *changed)
     }
 }
 
-static void append_robots(struct listing *l, const struct site_map *routing,
+static void append_robots(struct listing *l, const struct page_map *routing,
                           const struct changed_site *site)
 {
-    bool exists = registry_site_by_origin(site_map_registry(routing), site->origin) != NULL;
+    bool exists = registry_site_by_origin(page_map_registry(routing), site->origin) != NULL;
     const char *host = strstr(site->origin, "://");
     struct site_target found = {.kind = ROUTE_NONE};
 
     if (exists && host != NULL)
-        site_map_find(routing, host + 3, "/robots.txt", &found);
+        page_map_find(routing, host + 3, "/robots.txt", &found);
     /* A robots.txt that this server does not serve is not purged. */
     if (exists && found.kind != ROUTE_ROBOTS)
         return;
@@ -295,17 +288,17 @@ static void append_robots(struct listing *l, const struct site_map *routing,
 static void changes_list_append(struct changes *self, struct str *out)
 {
     struct listing l = {.changes = self, .out = out};
-    const struct site_map *routing = publisher_site_map(self->call.app->publisher);
+    const struct page_map *routing = publisher_page_map(self->call.app->publisher);
 
     str_append_format(
         out, "{\"revision\":%" PRIu64 ",\"next\":\"%s-%" PRIu64 "-%" PRIu64 "\",\"pages\":[",
-        self->next, self->now.epoch, self->next, self->now.registry_revision);
+        self->next, self->now.epoch, self->next, self->next_registry);
     for (size_t i = 0; i < self->page_count; i++)
         if (!self->pages[i].outdated)
             append_page(&l, &self->pages[i]);
     for (size_t i = 0; i < self->site_count; i++)
         append_robots(&l, routing, &self->sites[i]);
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     str_append_text(out, "]}\n");
 }
 
@@ -334,8 +327,7 @@ static void give_back(struct changes *self)
 }
 
 /* Polls have a share of the places for waiting requests, so that however many come, writes find
- * one: they need theirs for milliseconds, a poll for a minute. A site may have half of that share,
- * so that polls of other sites find a place. */
+ * one: they need theirs for milliseconds, a poll for a minute. */
 static bool reserve_place(struct changes *self)
 {
     struct app_context *app = self->call.app;
@@ -343,8 +335,8 @@ static bool reserve_place(struct changes *self)
 
     if (self->waits || app->max_polls == 0)
         return true;
-    bool site_has_room = own == NULL || atomic_fetch_add(own, 1) < (app->max_polls + 1) / 2;
-    self->waits = atomic_fetch_add(&app->polls, 1) < app->max_polls && site_has_room;
+    unsigned of_site = own != NULL ? atomic_fetch_add(own, 1) : 0;
+    self->waits = site_has_room(of_site, atomic_fetch_add(&app->polls, 1), app->max_polls);
     if (!self->waits)
         give_back(self);
     return self->waits;

@@ -129,11 +129,9 @@ void nodes_read_text(const char *said, const char *kind, char *out, size_t size)
 /* "forwards writes" or "rejects writes": what this node does with writes while it cannot apply the
  * records of other nodes. A follower forwards them. */
 const char *nodes_writes_word(const struct shared_state *state);
-/* Whether this node has not joined, and has nothing to serve yet. */
-bool nodes_is_joining(struct catalogue *c);
 /* Reports, by calls of `add`, what is wrong with this node or between the nodes. False if nothing
  * can be served yet, since this node has not joined. */
-bool nodes_report_reasons(struct catalogue *c,
+bool nodes_report_reasons(const struct app_context *app,
                           void (*add)(void *context, const char *code, const char *detail),
                           void *context);
 /* `,"shared":{…}`: this node and the others, for people. Nothing if the catalogue is not shared. */

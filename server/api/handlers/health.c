@@ -27,9 +27,6 @@ enum handled health_alive(void *context, struct request *request)
     return HANDLED;
 }
 
-/* A transaction needs more than this beside the catalogue. */
-#define DISK_FULL_BYTES (64u << 10)
-
 /* The reasons why the server needs attention, as written in the answer. */
 struct reasons {
     struct str out;
@@ -68,7 +65,7 @@ static void add_reason(void *context, const char *code, const char *detail)
     append_reason(context, code, detail);
 }
 
-static void append_standing(struct reasons *r, const struct standing *standing)
+static void append_standing(struct reasons *r, const struct source_standing *standing)
 {
     if (!reasons_of(standing, add_reason, r))
         r->out.failed = true;
@@ -82,10 +79,11 @@ static void append_sources(struct reasons *r, struct sources *sources)
         struct source_health health;
 
         sources_health(list, at, &health);
-        append_standing(r, &(struct standing){.name = health.name,
-                                              .failure = health.failing ? health.failure : NULL,
-                                              .held = health.state.held,
-                                              .refused = health.state.quarantined});
+        append_standing(r,
+                        &(struct source_standing){.name = health.name,
+                                                  .failure = health.failing ? health.failure : NULL,
+                                                  .held = health.state.held,
+                                                  .refused = health.state.quarantined});
     }
     sources_release(list);
 }
@@ -102,17 +100,42 @@ static void append_remotes(struct reasons *r, const struct app_context *app)
 
         if (!remote_status(app->remote, name, &status))
             continue;
-        append_standing(r, &(struct standing){.name = name,
-                                              .failure = status.failing ? status.failure : NULL,
-                                              .held = status.held,
-                                              .refused = status.refused,
-                                              .states = status.states});
+        append_standing(r,
+                        &(struct source_standing){.name = name,
+                                                  .failure = status.failing ? status.failure : NULL,
+                                                  .held = status.held,
+                                                  .refused = status.refused,
+                                                  .states = status.states});
     }
     roster_release(roster);
     if (app->remote == NULL)
         return;
     remote_counts_get(app->remote, &counts);
-    append_standing(r, &(struct standing){.states = counts.registered});
+    append_standing(r, &(struct source_standing){.states = counts.registered});
+}
+
+/* Sources that are no longer configured: their entries would be stale or 404, unseen. */
+static void append_orphans(struct reasons *r, const struct app_context *app)
+{
+    struct roster *orphans = app->orphans == NULL ? NULL : roster_hold(app->orphans);
+
+    for (size_t at = 0; at < roster_count(orphans); at++) {
+        const char *name = roster_at(orphans, at)->name;
+        struct str detail = STR_INIT;
+
+        if (app->wanted_elsewhere(app->catalogue, name))
+            continue;
+        str_append_format(&detail,
+                          "%s: no source has this name any more, and its sitemaps are still "
+                          "listed: nothing reads them or serves them here; configure the source "
+                          "again, or run `sitemapd source remove %s`, and another source can take "
+                          "them over",
+                          name, name);
+        append_reason(r, "source-orphaned", str_text(&detail));
+        r->out.failed |= detail.failed;
+        str_done(&detail);
+    }
+    roster_release(orphans);
 }
 
 static bool append_at_rest(void *context, const struct source_at_rest *source)
@@ -120,11 +143,11 @@ static bool append_at_rest(void *context, const struct source_at_rest *source)
     struct reasons *r = context;
 
     append_standing(
-        r, &(struct standing){.name = source->name,
-                              .failure = source->failure[0] != '\0' ? source->failure : NULL,
-                              .held = source->state.held,
-                              .refused = source->state.quarantined,
-                              .states = source->remote ? source->states : NULL});
+        r, &(struct source_standing){.name = source->name,
+                                     .failure = source->failure[0] != '\0' ? source->failure : NULL,
+                                     .held = source->state.held,
+                                     .refused = source->state.quarantined,
+                                     .states = source->remote ? source->states : NULL});
     return !r->out.failed;
 }
 
@@ -147,7 +170,7 @@ static void append_sources_at_rest(struct reasons *r, const struct app_context *
     if (status == CATALOGUE_OK)
         status = catalogue_view_check_bad_counts(view, "", states);
     if (status == CATALOGUE_OK)
-        append_standing(r, &(struct standing){.states = states});
+        append_standing(r, &(struct source_standing){.states = states});
     else
         r->out.failed = true;
     registry_unref(registry);
@@ -164,8 +187,9 @@ static void append_children(struct reasons *r, const struct app_context *app)
     child_store_stats_get(app->children, &stats);
     if (stats.failing)
         append_reason(r, "child-store-failed",
-                      "copies of sitemaps cannot be written; sitemaps without a copy are not "
-                      "served while their origin is down; the log (child-store-failed) says why");
+                      "copies of sitemaps cannot be written: sitemaps that have changed are served "
+                      "and dated as before, and those without a copy are not served while their "
+                      "origin is down; the log (child-store-failed) says why");
     if (stats.full)
         append_reason(r, "child-store-full",
                       "not all sitemaps have a copy, because [fetch] store_bytes limits copies; "
@@ -190,15 +214,15 @@ static void append_engines(struct reasons *r, const struct app_context *app)
 
 static void append_clock(struct reasons *r, int64_t changed_at, int64_t now)
 {
-    char changed[21], clock[21], detail[160];
+    char changed[21], clock[21], detail[200];
 
     if (changed_at <= now + CLOCK_SLACK_SECONDS)
         return;
     lastmod_format_utc(changed_at, changed);
     lastmod_format_utc(now, clock);
     snprintf(detail, sizeof detail,
-             "clock skew: the clock says %s, but the catalogue was last changed at %s, which is in "
-             "its future",
+             "clock skew: the clock says %s, but the catalogue has changes of %s; what was dated "
+             "then keeps that date until it changes again",
              clock, changed);
     append_reason(r, "clock-behind", detail);
 }
@@ -220,13 +244,13 @@ static void append_stuck(struct reasons *r, const struct catalogue_stats *catalo
 }
 
 /* A full disk shows before a write fails on it: a quiet catalogue may not be written for days. */
-static void append_disk(struct reasons *r, const struct catalogue_stats *catalogue)
+static void append_disk(struct reasons *r, const struct catalogue_stats *catalogue, bool full)
 {
     if (!catalogue->writable)
         append_reason(r, "catalogue-not-writable",
                       catalogue->trouble[0] != '\0' ? catalogue->trouble
                                                     : "the catalogue cannot be written");
-    else if (catalogue->disk_bytes != 0 && catalogue->disk_free_bytes < DISK_FULL_BYTES)
+    else if (full)
         append_reason(r, "catalogue-not-writable",
                       "no-space: the disk of the catalogue is full; writes are rejected");
     else if (catalogue->disk_short)
@@ -238,8 +262,8 @@ static void append_disk(struct reasons *r, const struct catalogue_stats *catalog
 /* Frozen indexes: intended, and easily forgotten. */
 static void append_frozen(struct reasons *r, const struct app_context *app)
 {
-    const struct site_map *routing = publisher_site_map(app->publisher);
-    const struct registry *registry = site_map_registry(routing);
+    const struct page_map *routing = publisher_page_map(app->publisher);
+    const struct registry *registry = page_map_registry(routing);
     struct str detail = STR_INIT;
     size_t frozen = 0;
 
@@ -256,7 +280,40 @@ static void append_frozen(struct reasons *r, const struct app_context *app)
                                         : " is frozen (read-only) until it is thawed");
     if (frozen > 0)
         append_reason(r, "frozen", str_text(&detail));
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
+    str_done(&detail);
+}
+
+/* A configuration that was rejected: the next start would find it, too. */
+static void append_refusal(struct reasons *r, struct app_context *app)
+{
+    char detail[REFUSAL_SIZE + 160], why[REFUSAL_SIZE];
+
+    if (!atomic_load(&app->reload_refused))
+        return;
+    pthread_mutex_lock(&app->refusal_lock);
+    snprintf(why, sizeof why, "%s", app->refusal);
+    pthread_mutex_unlock(&app->refusal_lock);
+    snprintf(detail, sizeof detail,
+             "the last reload was rejected, and a start may fail: %s; correct it, run `sitemapd "
+             "check-config`, then reload",
+             why[0] != '\0' ? why : "the log (reload-refused) says why");
+    append_reason(r, "config-refused", detail);
+}
+
+static void append_alias(void *context, bool hides, size_t count, const char *first)
+{
+    struct reasons *r = context;
+    struct str detail = STR_INIT;
+
+    str_append_text(&detail, first);
+    if (count > 1)
+        str_append_format(&detail, " (and %zu more)", count - 1);
+    str_append_text(&detail,
+                    hides ? "; crawlers cannot read it: remove the alias from [site]"
+                          : "; crawlers get 404: correct the alias in [site], or add the index");
+    append_reason(r, hides ? "alias-hides-sitemap" : "alias-leads-nowhere", str_text(&detail));
+    r->out.failed |= detail.failed;
     str_done(&detail);
 }
 
@@ -271,10 +328,10 @@ static void reply_lines(struct reply *reply, struct reasons *r, bool serves)
 
 static bool has_sites(const struct app_context *app)
 {
-    const struct site_map *routing = publisher_site_map(app->publisher);
-    bool has = site_map_registry(routing)->site_count > 0;
+    const struct page_map *routing = publisher_page_map(app->publisher);
+    bool has = page_map_registry(routing)->site_count > 0;
 
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     return has;
 }
 
@@ -338,7 +395,7 @@ static void append_json(struct reply *reply, const struct reasons *r, const stru
  * them, and an orchestrator that restarted it would throw them away. */
 enum handled health_ready(void *context, struct request *request)
 {
-    const struct app_context *app = context;
+    struct app_context *app = context;
     struct publisher_stats publisher;
     struct catalogue_stats catalogue;
     struct reasons reasons = {.out = STR_INIT, .lines = STR_INIT, .codes = STR_INIT};
@@ -358,21 +415,23 @@ enum handled health_ready(void *context, struct request *request)
                                                    : "the catalogue cannot be read");
     else if (publisher.trouble[0] != '\0')
         append_reason(&reasons, "publishing", publisher.trouble);
-    append_disk(&reasons, &catalogue);
+    append_disk(&reasons, &catalogue, catalogue_disk_is_full(app->catalogue));
     append_stuck(&reasons, &catalogue);
     end_check(&reasons, "catalogue");
-    if (publisher.readable && !has_sites(app) && !nodes_is_joining(app->catalogue))
+    bool joined = nodes_report_reasons(app, add_reason, &reasons);
+    serves = serves && joined;
+    end_check(&reasons, "shared");
+    if (publisher.readable && joined && !has_sites(app))
         append_reason(&reasons, "no-site",
                       "there is no site yet, and crawlers get 421: create one with `sitemapd site "
                       "add ORIGIN` or POST /v1/sites");
+    publisher_alias_faults(app->publisher, append_alias, &reasons);
     end_check(&reasons, "sites");
-    if (!nodes_report_reasons(app->catalogue, add_reason, &reasons))
-        serves = false;
-    end_check(&reasons, "shared");
-    append_clock(&reasons, catalogue_changed_at(app->catalogue), request->now);
+    append_clock(&reasons, publisher_newest_at(app->publisher), request->now);
     end_check(&reasons, "clock");
     append_sources(&reasons, app->sources);
     append_remotes(&reasons, app);
+    append_orphans(&reasons, app);
     append_sources_at_rest(&reasons, app);
     append_children(&reasons, app);
     end_check(&reasons, "sources");
@@ -380,6 +439,8 @@ enum handled health_ready(void *context, struct request *request)
     end_check(&reasons, "engines");
     append_frozen(&reasons, app);
     end_check(&reasons, "frozen");
+    append_refusal(&reasons, app);
+    end_check(&reasons, "configuration");
     if (atomic_load(&app->draining)) {
         append_reason(&reasons, "stopping", "the server stops after shutdown_delay");
         serves = false;

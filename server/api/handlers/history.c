@@ -509,12 +509,12 @@ static void refuse_undone(struct call *call)
 /* Sets the kind of a restore by what the name is now: an index or a urlset. */
 static void find_kind(struct call *call)
 {
-    const struct site_map *routing = publisher_site_map(call->app->publisher);
+    const struct page_map *routing = publisher_page_map(call->app->publisher);
     const struct registry_index *list =
-        find_list(site_map_registry(routing), call->change.index_name);
+        find_list(page_map_registry(routing), call->change.index_name);
 
     call->change.list = list != NULL ? list->kind : LIST_INDEX;
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
 }
 
 static enum handled put_back(struct call *call, enum change_kind kind, const char *name,

@@ -377,7 +377,7 @@ static void refuse_made(struct call *call)
  * catalogue then validates the URL. */
 static bool read_url(struct index_write *self, const char *text)
 {
-    const struct site_map *routing;
+    const struct page_map *routing;
     const struct registry *registry;
     bool one;
 
@@ -385,12 +385,12 @@ static bool read_url(struct index_write *self, const char *text)
         snprintf(self->url, sizeof self->url, "%s", text);
         return true;
     }
-    routing = publisher_site_map(self->call.app->publisher);
-    registry = site_map_registry(routing);
+    routing = publisher_page_map(self->call.app->publisher);
+    registry = page_map_registry(routing);
     one = registry->site_count == 1;
     if (one)
         snprintf(self->url, sizeof self->url, "%s%s", registry->sites[0].origin, text);
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     if (!one)
         errors_reply_rule(&self->call.request->reply, RULE_SITE_UNKNOWN, "url",
                           "a path is only valid with exactly one site; give the full URL");
@@ -477,15 +477,15 @@ enum handled indexes_post(void *context, struct request *request)
  * been removed. */
 static int64_t name_index(struct index_write *self)
 {
-    const struct site_map *routing = publisher_site_map(self->call.app->publisher);
-    const struct registry *registry = site_map_registry(routing);
+    const struct page_map *routing = publisher_page_map(self->call.app->publisher);
+    const struct registry *registry = page_map_registry(routing);
     int64_t id = call_id(self->call.request->path_tail);
     const struct registry_index *index = registry_list_by_id(registry, id);
 
     if (index != NULL)
         snprintf(self->url, sizeof self->url, "%s%s",
                  registry_site_by_id(registry, index->site_id)->origin, index->path);
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     return id;
 }
 

@@ -284,14 +284,14 @@ static void append_index_family(struct str *out, struct str *samples, const char
 
 static uint64_t count_frozen(struct publisher *publisher)
 {
-    const struct site_map *routing = publisher_site_map(publisher);
-    const struct registry *registry = site_map_registry(routing);
+    const struct page_map *routing = publisher_page_map(publisher);
+    const struct registry *registry = page_map_registry(routing);
     uint64_t frozen = 0;
 
     for (size_t i = 0; i < registry->site_count; i++)
         for (size_t k = 0; k < registry->sites[i].index_count; k++)
             frozen += registry_is_frozen(registry, &registry->sites[i].indexes[k]);
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     return frozen;
 }
 
@@ -354,7 +354,7 @@ static const struct {
      "When the last complete scan was applied, Unix time; 0: never.", true},
     {"sitemapd_source_failing", "gauge", "1: the last scan failed.", false},
     {"sitemapd_source_watch_limited", "gauge",
-     "1: the inotify watch limit is reached, so only rescans find changes.", false},
+     "1: a limit of inotify watches is reached; only rescans find some changes.", false},
     {"sitemapd_source_scans_total", "counter", "Scans since the start.", false},
     {"sitemapd_source_files_read_total", "counter", "Files read and validated.", false},
 };
@@ -425,14 +425,20 @@ static const struct {
     {"sitemapd_source_members", "gauge", "Sitemaps that the upstream listed at the last poll."},
     {"sitemapd_source_upstream_failing", "gauge",
      "1: the upstream could not be read or is invalid."},
+    {"sitemapd_source_upstream_held_removals", "gauge",
+     "Removals from the upstream's list that the shrink guard holds back."},
+    {"sitemapd_source_upstream_problems", "gauge",
+     "Sitemaps of the upstream's list rejected as invalid."},
     {"sitemapd_source_polls_total", "counter", "Polls of the upstream."},
     {"sitemapd_source_next_poll_seconds", "gauge", "When the upstream is polled next, Unix time."},
 };
 
 static uint64_t remote_value(const struct remote_status *status, size_t family)
 {
-    const uint64_t values[] = {status->members, status->failing, status->polls,
-                               status->next_poll_at < 0 ? 0 : (uint64_t)status->next_poll_at};
+    const uint64_t values[] = {
+        status->members, status->failing,
+        status->held,    status->refused,
+        status->polls,   status->next_poll_at < 0 ? 0 : (uint64_t)status->next_poll_at};
     return values[family];
 }
 

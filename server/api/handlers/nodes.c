@@ -130,7 +130,12 @@ static void report_writes(struct reason_list *t)
 {
     const struct shared_state *s = t->state;
 
-    if (s->refused_ms > 0)
+    if (s->refused_ms > 0 && s->followed != NULL)
+        add_reason(t, "shared-refused",
+                   "the followed node has not been able to write for %" PRId64
+                   " s: its /readyz has the reason; pages are served, writes get 503",
+                   s->refused_ms / 1000);
+    else if (s->refused_ms > 0)
         add_reason(t, "shared-refused",
                    "PostgreSQL has rejected the writes of this node for %" PRId64
                    " s%s%s; pages are served, writes get 503",
@@ -210,6 +215,13 @@ static void report_state(struct reason_list *t)
         report_writes(t);
         report_failing(t);
     }
+    if (s->differs[0] != '\0')
+        add_reason(
+            t, "shared-rows-differ",
+            "rows of this node's catalogue differ from those of %s, so they may serve "
+            "different pages: find out which one is wrong, stop it, delete its catalogue and "
+            "start it; it copies the shared catalogue",
+            s->differs);
     if (s->namesake_ms > SHARED_NAMESAKE_MS)
         add_reason(
             t, "shared-name-taken",
@@ -227,22 +239,25 @@ const char *nodes_writes_word(const struct shared_state *s)
     return s->followed != NULL ? "forwards writes" : "rejects writes";
 }
 
-bool nodes_is_joining(struct catalogue *c)
+/* A node that has just joined serves nothing until the publisher has read its new file. */
+static bool is_joining(const struct app_context *app, const struct shared_state *s)
 {
-    struct shared_state state;
-
-    return catalogue_shared_state(c, &state) && state.phase == SHARED_JOINING;
+    return s->joined_ns == 0 || !publisher_serves_since(app->publisher, s->joined_ns);
 }
 
-bool nodes_report_reasons(struct catalogue *c,
+bool nodes_report_reasons(const struct app_context *app,
                           void (*add)(void *context, const char *code, const char *detail),
                           void *context)
 {
+    struct catalogue *c = app->catalogue;
     struct shared_state state;
     struct reason_list t = {.add = add, .context = context, .state = &state};
 
     if (!catalogue_shared_state(c, &state))
         return true;
+    bool joining = is_joining(app, &state);
+    if (joining)
+        state.phase = SHARED_JOINING;
     report_state(&t);
     catalogue_shared_members(c, record_own, &t);
     catalogue_shared_members(c, record_member, &t);
@@ -261,7 +276,7 @@ bool nodes_report_reasons(struct catalogue *c,
             str_text(&t.without));
     str_done(&t.differ);
     str_done(&t.without);
-    return state.phase != SHARED_JOINING;
+    return !joining;
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */

@@ -112,7 +112,8 @@ static void child_fetched(void *context)
     struct child_wait *w = context;
     struct app_context *app = w->request->state;
 
-    served_files_await(app->files, CHILDREN_OF(w->request->site_id), w->loc, child_arrived, w);
+    served_files_await(app->files, CHILDREN_OF(w->request->site_id), w->loc, w->request->site_id,
+                       child_arrived, w);
 }
 
 static void child_arrived(void *context, enum await_result result, struct resource *r)
@@ -141,7 +142,8 @@ static enum handled child_get(struct app_context *app, struct request *request, 
     w->request = request;
     w->was_fetched = false;
     memcpy(w->loc, loc, strlen(loc) + 1);
-    served_files_await(app->files, CHILDREN_OF(request->site_id), w->loc, child_arrived, w);
+    served_files_await(app->files, CHILDREN_OF(request->site_id), w->loc, request->site_id,
+                       child_arrived, w);
     return HANDLE_LATER;
 }
 
@@ -164,7 +166,7 @@ static enum handled files_get(struct app_context *app, struct request *request, 
         answer(request, AWAIT_UNAVAILABLE, r, false);
         return HANDLED;
     }
-    served_files_await(app->files, source, path, arrived, request);
+    served_files_await(app->files, source, path, request->site_id, arrived, request);
     return HANDLE_LATER;
 }
 
@@ -185,7 +187,7 @@ static enum handled get_page(struct app_context *app, struct request *request,
         answer(request, AWAIT_UNAVAILABLE, s, as_file);
         return HANDLED;
     }
-    cache_await(found->page, as_file ? arrived_as_file : arrived, request);
+    cache_await(found->page, found->site_id, as_file ? arrived_as_file : arrived, request);
     return HANDLE_LATER;
 }
 
@@ -218,9 +220,9 @@ static bool has_date(const struct request *request)
 
 /* Whether the host is that of an origin. Any other name may lead to different sites over time: a
  * removed alias leaves no trace, and an unknown name leads to the only site there is. */
-static bool is_origin_host(const struct site_map *routing, const char *host)
+static bool is_origin_host(const struct page_map *routing, const char *host)
 {
-    return host != NULL && registry_is_origin_host(site_map_registry(routing), host);
+    return host != NULL && registry_is_origin_host(page_map_registry(routing), host);
 }
 
 /* Whether the request is from a remote source of this same catalogue, whose upstream's name leads
@@ -241,25 +243,25 @@ static bool accepts_query(const struct site_target *found)
 static enum handled get_public(void *context, struct request *request)
 {
     struct app_context *app = context;
-    const struct site_map *routing = publisher_site_map(app->publisher);
+    const struct page_map *routing = publisher_page_map(app->publisher);
     enum handled handled = HANDLED;
     struct site_target found;
     struct shared_state shared;
 
-    site_map_find(routing, request->host, request->path, &found);
+    page_map_find(routing, request->host, request->path, &found);
     /* With a query it may be another file: children such as /sitemap.xml?page=1 exist. */
     if (request->query != NULL && found.kind != ROUTE_ROBOTS && !accepts_query(&found))
         found.kind = ROUTE_NONE;
     request->site_id = found.site_id;
-    if (is_loop(request, site_map_registry(routing))) {
+    if (is_loop(request, page_map_registry(routing))) {
         reply_text(&request->reply, 508, "Loop Detected");
-    } else if (site_map_registry(routing)->site_count == 0 &&
+    } else if (page_map_registry(routing)->site_count == 0 &&
                catalogue_shared_state(app->catalogue, &shared)) { /* the node has not joined yet */
         reply_text(&request->reply, 503, "This node has no site yet");
         reply_header(&request->reply, "Retry-After", "5");
     } else if (!found.host_known) {
         reply_text(&request->reply, 421,
-                   site_map_registry(routing)->site_count > 0
+                   page_map_registry(routing)->site_count > 0
                        ? "Misdirected Request"
                        : "There is no site here yet; `sitemapd site add ORIGIN` creates one");
     } else {
@@ -281,7 +283,7 @@ static enum handled get_public(void *context, struct request *request)
             break;
         }
     }
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     return handled;
 }
 

@@ -32,7 +32,7 @@ struct listing {
     struct entry_list list;
     struct entry_filter filter;
     const struct registry_site *site; /* of the index that is named; NULL: none is */
-    uint64_t limit, count;
+    uint64_t limit, count, looked_at;
     struct catalogue_view *checks; /* each row is shown with its check; NULL: without */
     enum catalogue_status check_status;
     struct url prefix, loc; /* as given, normalised; text "" where absent */
@@ -323,6 +323,34 @@ static enum catalogue_status search_work(struct call *call, struct catalogue_vie
     return reply_search(&listing, view);
 }
 
+/* Whether rows of others lie between those of the list: by source, or, by loc, those of other
+ * indexes or of removed ones. */
+static bool is_sparse(const struct listing *listing)
+{
+    const struct entry_list *list = &listing->list;
+
+    return listing->loc.len == 0 && (list->source != NULL || list->prefix != NULL);
+}
+
+/* Lists a part of a sparse list: all others are looked at, too, so it may end early, with a cursor,
+ * as a search does. */
+static enum catalogue_status append_sparse(struct listing *listing, struct catalogue_view *view)
+{
+    struct entry_search search = {.list = listing->list, .effort = SEARCH_EFFORT};
+    struct entry_searched searched;
+
+    if (listing->site != NULL)
+        search.list.site_id = listing->site->id;
+    search.list.limit = (size_t)listing->limit;
+    enum catalogue_status status =
+        catalogue_view_search(view, &search, append_found, listing, &searched);
+    listing->more = status == CATALOGUE_OK && searched.more;
+    listing->looked_at = searched.looked_at;
+    if (listing->more)
+        memcpy(listing->cursor, searched.next, sizeof listing->cursor);
+    return status;
+}
+
 static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
                                        const struct registry *registry)
 {
@@ -339,6 +367,8 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
         status = CATALOGUE_OK;
     else if (listing.loc.len > 0)
         status = append_by_loc(&listing, view);
+    else if (is_sparse(&listing))
+        status = append_sparse(&listing, view);
     else
         status = catalogue_view_list(view, &listing.list, append_record, &listing);
     if (status == CATALOGUE_OK)
@@ -349,6 +379,8 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     }
     str_append_text(&reply->body, "],\"next\":");
     str_append_json_text(&reply->body, listing.more ? listing.cursor : NULL);
+    if (is_sparse(&listing))
+        str_append_format(&reply->body, ",\"looked_at\":%" PRIu64, listing.looked_at);
     str_append_text(&reply->body, "}\n");
     if (status == CATALOGUE_OK && listing.list.index_id != 0)
         status = catalogue_view_index_state(view, listing.list.index_id, index_state);
@@ -820,6 +852,7 @@ enum handled sitemaps_put_begin(void *context, struct request *request)
     if (upload_begin(context, request, submit_put) == HANDLED)
         return HANDLED;
     upload = request->state;
+    upload->replaces = true;
     upload->call.change.index_name = call_parameter(&upload->call, call_noun(&upload->call)->list);
     call_set_options(&upload->call);
     if (!read_owner(&upload->call))
@@ -863,12 +896,11 @@ enum handled sitemap_delete(void *context, struct request *request)
 enum handled sitemaps_delete(void *context, struct request *request)
 {
     struct removal *removal = request->state;
-    const struct noun *noun = call_noun(&removal->call);
     const char *loc = call_parameter(&removal->call, "loc");
 
     (void)context;
-    if (noun->kind == LIST_URLSET)
-        removal->call.change.index_name = call_parameter(&removal->call, noun->list);
+    removal->call.change.index_name =
+        call_parameter(&removal->call, call_noun(&removal->call)->list);
     if (!call_url(&removal->call, "loc", loc, &removal->loc))
         return HANDLED;
     removal->call.change.kind = CHANGE_ENTRY_REMOVE;

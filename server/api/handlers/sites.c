@@ -242,16 +242,16 @@ enum handled sites_post(void *context, struct request *request)
  * exists when the answer is made. */
 static void name_site(struct site_write *self)
 {
-    const struct site_map *routing = publisher_site_map(self->call.app->publisher);
+    const struct page_map *routing = publisher_page_map(self->call.app->publisher);
     const struct registry_site *site;
 
     self->site_id = call_id(self->call.request->path_tail);
-    site = registry_site_by_id(site_map_registry(routing), self->site_id);
+    site = registry_site_by_id(page_map_registry(routing), self->site_id);
     if (site != NULL) {
         self->index_count = site->index_count;
         self->origin = site->origin_url;
     }
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
 }
 
 static void audit_site(struct site_write *self, const char *action)

@@ -223,18 +223,18 @@ static bool find_site(struct call *call, const char *text)
 {
     struct url origin;
     enum rule_code code = url_parse_origin(text, strlen(text), &origin);
-    const struct site_map *map;
+    const struct page_map *map;
     const struct registry_site *site;
 
     if (code != RULE_OK) {
         errors_reply_rule(&call->request->reply, code, "site", NULL);
         return false;
     }
-    map = publisher_site_map(call->app->publisher);
-    site = registry_site_by_origin(site_map_registry(map), origin.text);
+    map = publisher_page_map(call->app->publisher);
+    site = registry_site_by_origin(page_map_registry(map), origin.text);
     if (site != NULL && grant_has_site(&call->request->grant, site->id))
         call->change.source_put.made.site_id = site->id;
-    publisher_site_map_done(map);
+    publisher_page_map_done(map);
     if (call->change.source_put.made.site_id == 0)
         errors_reply_rule(&call->request->reply, RULE_SITE_UNKNOWN, "site", NULL);
     return call->change.source_put.made.site_id != 0;
@@ -290,36 +290,56 @@ static bool name_source(struct source_write *self)
     return false;
 }
 
-/* Reads the present URL of the source's folder into `out`. */
-static void read_url(struct call *call, struct str *out)
+/* Reads the present directory and URL of the source's folder; "" if it has none that the token
+ * sees. */
+static void read_folder(struct call *call, struct str *directory, struct str *url)
 {
-    const struct site_map *map = publisher_site_map(call->app->publisher);
+    const struct page_map *map = publisher_page_map(call->app->publisher);
     const struct source_settings *made =
-        registry_source(site_map_registry(map), call->request->path_tail);
+        registry_source(page_map_registry(map), call->request->path_tail);
 
-    if (made != NULL && made->url != NULL)
-        str_append_text(out, made->url);
-    publisher_site_map_done(map);
+    if (made != NULL && made->directory != NULL &&
+        grant_has_site(&call->request->grant, made->site_id)) {
+        str_append_text(directory, made->directory);
+        str_append_text(url, made->url);
+    }
+    publisher_page_map_done(map);
+}
+
+/* Whether the configuration allows this token the source's folder after the change. With a token
+ * for all sites a source can be changed whose folder is no longer allowed, but not its folder.
+ * False, with the reply filled. */
+static bool may_change(struct call *call, const struct json_field *fields)
+{
+    const struct json_field *directory = &fields[SOURCE_IS_DIRECTORY],
+                            *url = &fields[SOURCE_IS_URL];
+    struct str old_directory = STR_INIT, old_url = STR_INIT;
+    bool may;
+
+    if (!directory->present && call->request->grant.site_id == 0)
+        return true;
+    read_folder(call, &old_directory, &old_url);
+    may = !old_directory.failed && !old_url.failed;
+    if (!may)
+        errors_reply_status(&call->request->reply, CATALOGUE_NO_MEMORY);
+    else if (directory->present || old_directory.len > 0)
+        may = may_read(call, directory->present ? directory->text : str_text(&old_directory),
+                       url->present ? url->text : str_text(&old_url));
+    str_done(&old_directory);
+    str_done(&old_url);
+    return may;
 }
 
 enum handled source_patch(void *context, struct request *request)
 {
     struct source_write *self = request->state;
     struct json_field fields[FIELDS];
-    struct str url = STR_INIT;
-    bool may;
 
     (void)context;
     memcpy(fields, all_fields, sizeof fields);
     if (!name_source(self) || !call_fields(&self->call, fields, FIELD_NAME) ||
-        !is_open(&self->call, fields) || !set_made(self, fields))
-        return HANDLED;
-    if (!fields[SOURCE_IS_URL].present)
-        read_url(&self->call, &url);
-    may = may_read(&self->call, fields[SOURCE_IS_DIRECTORY].text,
-                   fields[SOURCE_IS_URL].present ? fields[SOURCE_IS_URL].text : str_text(&url));
-    str_done(&url);
-    if (!may)
+        !is_open(&self->call, fields) || !set_made(self, fields) ||
+        !may_change(&self->call, fields))
         return HANDLED;
     self->call.change.kind = CHANGE_SOURCE_UPDATE;
     self->call.change.source_put.made.name = str_text(&self->name);

@@ -51,9 +51,13 @@ const struct registry_site *source_site_of_remote(const struct registry *registr
     if (settings->index != NULL && registry_index_by_name(registry, settings->index, &site) != NULL)
         return site;
     site = site_of_origin(registry, settings->upstream, &url);
-    if (site == NULL &&
-        url_parse(settings->upstream, strlen(settings->upstream), &url, NULL) == RULE_OK)
-        site = registry_next_cross_site(registry, &url, 0, NULL);
+    if (site != NULL ||
+        url_parse(settings->upstream, strlen(settings->upstream), &url, NULL) != RULE_OK)
+        return site;
+    /* A site's own token can give it any cross host, but not to a site of the configuration. */
+    do
+        site = registry_next_cross_site(registry, &url, 0, site);
+    while (site != NULL && !site->managed);
     return site;
 }
 
@@ -195,9 +199,10 @@ struct undeclared {
     bool failed;
 };
 
-static bool keep_undeclared(void *context, const char *name, bool remote)
+static bool keep_undeclared(void *context, const char *name, bool remote, const char *list)
 {
     struct undeclared *u = context;
+    (void)list;
     if (sources_at_rest_has(u->pass->rest, name) ||
         registry_source(u->pass->registry, name) != NULL)
         return true;
@@ -573,17 +578,17 @@ static void list_sources(void *context)
         request_resume(request);
         return;
     }
-    const struct site_map *map = publisher_site_map(call->app->publisher);
+    const struct page_map *map = publisher_page_map(call->app->publisher);
     const char *name = request->path_tail;
     struct listing l = {.call = call,
-                        .registry = site_map_registry(map),
+                        .registry = page_map_registry(map),
                         .only = name != NULL && *name != '\0' ? name : NULL,
                         .report = calloc(1, sizeof *l.report)};
     if (l.only == NULL)
         str_append_text(out, "{\"sources\":[");
     bool good = l.report != NULL && list_folders(&l) && list_remotes(&l);
     str_append_text(out, l.only == NULL ? "],\"next\":null}\n" : "\n");
-    publisher_site_map_done(map);
+    publisher_page_map_done(map);
     free(l.report);
     if (!good)
         errors_reply_status(&request->reply, CATALOGUE_UNAVAILABLE);
@@ -728,9 +733,9 @@ enum handled source_scan(void *context, struct request *request)
     call_set_options(&scan->call);
     if (!repeat_refuse(&scan->call))
         return HANDLED;
-    const struct site_map *map = publisher_site_map(app->publisher);
-    enum found found = find_source(scan, site_map_registry(map));
-    publisher_site_map_done(map);
+    const struct page_map *map = publisher_page_map(app->publisher);
+    enum found found = find_source(scan, page_map_registry(map));
+    publisher_page_map_done(map);
     if (found == FOUND_NONE)
         answer_missing(request);
     else if (found == FOUND_HIDDEN)

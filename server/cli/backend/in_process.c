@@ -101,7 +101,9 @@ static int open_catalogue(struct backend *b, bool create)
                    .schema = config->shared_schema,
                    .node = config->shared_node,
                    .release = SITEMAPD_VERSION,
-                   .upgrade_by_hand = true},
+                   .upgrade_by_hand = true,
+                   .of_shared_file =
+                       b->cli->other_file && !arguments_has(&b->cli->arguments, "--shared")},
     };
     char why[WHY_SIZE];
 

@@ -19,7 +19,50 @@
 
 /* ---- what is asked --------------------------------------------------------------------- */
 
-static int read_url(struct cli *cli, const char *text, struct reach *r)
+static int read_map(struct reach *r)
+{
+    char why[128] = "out of memory", *text = NULL;
+    struct source_settings settings;
+    bool failed =
+        r->source != NULL && !config_source_settings(r->cli->config, r->source, &settings, &text);
+
+    host_map_free(r->map);
+    r->map = text != NULL ? host_map_new(text, why, sizeof why) : NULL;
+    failed = failed || (text != NULL && r->map == NULL);
+    free(text);
+    return failed ? cli_fail(r->source->named.name, "map %s", why) : EXIT_DONE;
+}
+
+/* Finds the source that polls this URL: by the origin of its upstream, or of a URL that its map
+ * leads there. Only the catalogue knows which source lists a sitemap. */
+static int find_source(struct reach *r)
+{
+    const struct config *config = r->cli->config;
+    struct url upstream, asked;
+
+    for (size_t pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < config->source_count; i++) {
+            const char *text = config->sources[i].is.upstream;
+
+            if (text == NULL || url_parse(text, strlen(text), &upstream, NULL) != RULE_OK)
+                continue;
+            r->source = &config->sources[i];
+            r->source_by = ", whose upstream has this origin";
+            if (pass == 0 && url_same_origin(&upstream, &r->url))
+                return read_map(r);
+            if (pass > 0 && read_map(r) != EXIT_DONE)
+                return EXIT_COULD_NOT;
+            r->source_by = ", whose map has this origin";
+            if (pass > 0 && host_map_reverse(r->map, &upstream, &r->url, &asked)) {
+                r->url = asked;
+                return EXIT_DONE;
+            }
+        }
+    r->source = NULL;
+    return read_map(r);
+}
+
+static int read_url(struct cli *cli, const char *text, bool polls, struct reach *r)
 {
     enum rule_code code;
 
@@ -35,10 +78,28 @@ static int read_url(struct cli *cli, const char *text, struct reach *r)
         return cli_misuse(text, "%s; did you mean https://%s?", rule_code_sentence(code), text);
     if (code != RULE_OK)
         return cli_misuse(text, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
-    return EXIT_DONE;
+    r->source_by = "";
+    return r->source == NULL && polls ? find_source(r) : read_map(r);
 }
 
-static int read_connect(const struct cli *cli, struct reach *r)
+static void connect_to_site(struct reach *r)
+{
+    const struct config *config = r->cli->config;
+    struct url origin;
+
+    for (size_t i = 0; r->site == NULL && i < config->site_count; i++) {
+        const struct config_site *site = &config->sites[i];
+
+        if (site->origin != NULL && site->connect != NULL &&
+            url_parse_origin(site->origin, strlen(site->origin), &origin) == RULE_OK &&
+            url_same_origin(&origin, &r->url))
+            r->site = site;
+    }
+    if (r->site != NULL)
+        r->connect = r->site->connect;
+}
+
+static int read_connect(const struct cli *cli, bool polls, struct reach *r)
 {
     const char *connect = arguments_value(&cli->arguments, "--connect");
     const char *port = connect != NULL ? strrchr(connect, ':') : NULL;
@@ -49,6 +110,8 @@ static int read_connect(const struct cli *cli, struct reach *r)
     r->connect = connect;
     if (connect == NULL && r->source != NULL)
         r->connect = r->source->is.connect;
+    if (polls && r->connect == NULL)
+        connect_to_site(r);
     return EXIT_DONE;
 }
 
@@ -80,20 +143,7 @@ static int read_secret(struct reach *r)
     return cli_fail(r->source->named.name, "%s", why);
 }
 
-static int read_map(struct reach *r)
-{
-    char why[128] = "out of memory", *text = NULL;
-    struct source_settings settings;
-    bool failed =
-        r->source != NULL && !config_source_settings(r->cli->config, r->source, &settings, &text);
-
-    r->map = text != NULL ? host_map_new(text, why, sizeof why) : NULL;
-    failed = failed || (text != NULL && r->map == NULL);
-    free(text);
-    return failed ? cli_fail(r->source->named.name, "map %s", why) : EXIT_DONE;
-}
-
-int reach_init(struct cli *cli, const char *text, struct reach *out)
+int reach_init(struct cli *cli, const char *text, bool polls, struct reach *out)
 {
     int status;
 
@@ -101,15 +151,13 @@ int reach_init(struct cli *cli, const char *text, struct reach *out)
     out->cli = cli;
     status = cli->config == NULL ? session_read_config(cli, NULL, NULL) : EXIT_DONE;
     if (status == EXIT_DONE)
-        status = read_url(cli, text, out);
+        status = read_url(cli, text, polls, out);
     if (status == EXIT_DONE)
-        status = read_connect(cli, out);
+        status = read_connect(cli, polls, out);
     if (status == EXIT_DONE)
         status = read_timeout(cli, out);
     if (status == EXIT_DONE)
         status = read_guard(cli->config, out);
-    if (status == EXIT_DONE)
-        status = read_map(out);
     if (status == EXIT_DONE)
         status = read_secret(out);
     if (status == EXIT_DONE && cli->config->contact != NULL)
@@ -247,20 +295,24 @@ static bool report_broken(struct reach_verdict *v, const char *code, const char 
 }
 
 static bool verify(const struct reach_answer *a, const char *const *hosts, size_t host_count,
-                   struct sitemap_file *out)
+                   const struct host_map *map, struct sitemap_file *out)
 {
     const struct url *url = &a->way.last;
+    struct url served_at;
     struct sitemap_expect expect = {
         .now = (int64_t)time(NULL),
-        .url = url,
+        .url = &served_at,
         .hosts = hosts,
         .host_count = host_count,
         .packing = sitemap_packing_of(url->text, (size_t)url->origin_len + url->path_len),
+        .map = map,
     };
-    struct sitemap_verifier *verifier = sitemap_verifier_new(&expect);
+    struct sitemap_verifier *verifier;
     char codings[CODINGS_TEXT];
     bool good;
 
+    host_map_url(map, url, &served_at);
+    verifier = sitemap_verifier_new(&expect);
     if (verifier == NULL)
         return false;
     sitemap_verifier_head(
@@ -274,7 +326,7 @@ static bool verify(const struct reach_answer *a, const char *const *hosts, size_
 }
 
 bool reach_check(const struct reach_answer *a, const char *const *hosts, size_t host_count,
-                 struct reach_verdict *out)
+                 const struct host_map *map, struct reach_verdict *out)
 {
     bool whole = a->status == FETCH_OK && a->way.verdict == HOP_END && a->reply.status == 200;
     struct child_answer answer = {
@@ -291,7 +343,7 @@ bool reach_check(const struct reach_answer *a, const char *const *hosts, size_t 
         return false;
     if (whole && a->reply.cut)
         return report_broken(out, "file-too-large", "is larger than 50 MiB");
-    if (whole && !verify(a, hosts, host_count, &out->file))
+    if (whole && !verify(a, hosts, host_count, map, &out->file))
         return false;
     child_check(&answer, &verdict);
     out->state = verdict.state;

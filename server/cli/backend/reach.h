@@ -12,7 +12,9 @@
 struct reach {
     const struct cli *cli;
     struct url url;                     /* of the first request */
-    const struct config_source *source; /* the source whose upstream it is; may be NULL */
+    const struct config_source *source; /* as whose poll it is requested; may be NULL */
+    const char *source_by;              /* how it was found: ", whose …"; "": it was named */
+    const struct config_site *site;     /* whose `connect` is used; NULL: no site's */
     char secret[CONFIG_CREDENTIALS_SIZE];
     char agent[512];
     struct host_map *map; /* of that source; may be NULL */
@@ -21,10 +23,11 @@ struct reach {
     uint32_t timeout_ms;
 };
 
-/* Prepares requests to `text`: a URL, or the name of a [source] with an upstream. Reads --connect,
- * --timeout and, if not yet done, the configuration. Returns an exit status, with any error
- * reported. Call reach_done in any case. */
-int reach_init(struct cli *cli, const char *text, struct reach *out);
+/* Prepares requests to `text`: a URL, or the name of a [source] with an upstream. `polls`: any URL
+ * is requested as the server polls it, by the first source with its origin, else by [site]
+ * `connect`. Reads --connect, --timeout and, if not yet done, the configuration. Returns an exit
+ * status, with any error reported. Call reach_done in any case. */
+int reach_init(struct cli *cli, const char *text, bool polls, struct reach *out);
 void reach_done(struct reach *r);
 
 /* The last request of a chain of redirects, and its response. */
@@ -51,6 +54,6 @@ struct reach_verdict {
     uint64_t line;            /* 0: none */
     struct sitemap_file file; /* of a 200 */
 };
-/* `hosts` as in struct sitemap_expect. False when out of memory. */
+/* `hosts` as in struct sitemap_expect. `map` may be NULL. False when out of memory. */
 bool reach_check(const struct reach_answer *a, const char *const *hosts, size_t host_count,
-                 struct reach_verdict *out);
+                 const struct host_map *map, struct reach_verdict *out);

@@ -22,7 +22,7 @@ static rule_set codes_of(const json_t *words)
     return codes;
 }
 
-/* The input line of each entry, in the order sent. */
+/* The input line of each entry, in the order sent; 0: it was rejected before. */
 struct sent {
     FILE *file;
     uint64_t *lines; /* owned */
@@ -47,6 +47,8 @@ static bool write_line(struct sent *sent, struct str *line, bool pages, const st
         str_append_json_member(line, "source", entry->source);
     if (entry->position != POSITION_NONE)
         str_append_format(line, ",\"position\":%" PRIu32, entry->position);
+    if (entry->rejected) /* the server, which does not know this field, rejects the line, too */
+        str_append_text(line, ",\"rejected\":true");
     str_append_text(line, "}\n");
     return !line->failed && fwrite(line->data, 1, line->len, sent->file) == line->len;
 }
@@ -64,7 +66,7 @@ static bool write_list(struct sent *sent, bool pages, struct spool *rows)
     written = sent->file != NULL && sent->lines != NULL;
     spool_rewind(rows);
     while (written && (more = spool_next(rows, &entry)) == 1) {
-        sent->lines[sent->count++] = entry.line;
+        sent->lines[sent->count++] = entry.rejected ? 0 : entry.line;
         written = write_line(sent, &line, pages, &entry);
     }
     str_done(&line);
@@ -94,6 +96,8 @@ static void parse_rejections(struct change_result *result, const struct sent *se
         };
         const char *detail = member_text(item, "detail");
 
+        if (rejection.line == 0)
+            continue;
         if (strcmp(detail, rule_code_sentence(rejection.code)) != 0)
             snprintf(rejection.detail, sizeof rejection.detail, "%.250s", detail);
         findings_refuse(&result->findings, &rejection);

@@ -23,6 +23,7 @@ struct cli {
     struct config *config; /* NULL until read; owned reference */
     cli_serve *serve;
     struct backend *backend; /* NULL until opened */
+    bool other_file;         /* --database names another file than the configuration */
     bool no_pipe;            /* the configuration must not be a pipe: it is read more than once */
 };
 

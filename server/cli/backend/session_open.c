@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/base/str.h"
@@ -17,7 +18,7 @@
 
 #define WHY_SIZE 512
 
-/* ---- telling --------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------- */
 
 void cli_print_escaped(FILE *to, const char *text)
 {
@@ -149,6 +150,18 @@ static const char *config_file(const struct cli *cli)
     return access(SESSION_DEFAULT_CONFIG, F_OK) == 0 ? SESSION_DEFAULT_CONFIG : NULL;
 }
 
+/* Whether --database names another file than the configuration does. */
+static bool names_other_file(const struct cli *cli)
+{
+    const char *file = arguments_value(&cli->arguments, "--database");
+    struct stat own, other;
+
+    if (file == NULL || strcmp(file, cli->config->database) == 0)
+        return false;
+    return stat(file, &other) != 0 || stat(cli->config->database, &own) != 0 ||
+           own.st_dev != other.st_dev || own.st_ino != other.st_ino;
+}
+
 int session_read_config(struct cli *cli, config_report *report, void *context)
 {
     const char *file = config_file(cli);
@@ -165,6 +178,7 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
     cli->config->no_pipe = cli->no_pipe;
     good = file == NULL || config_read_file(cli->config, file, report, context);
     good = config_read_environment(cli->config, report, context) && good;
+    cli->other_file = names_other_file(cli);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         const char *value = arguments_value(&cli->arguments, flags[i][0]);
 

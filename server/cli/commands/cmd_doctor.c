@@ -117,10 +117,10 @@ static void print_sum(const unsigned counts[DOCTOR_LEVELS])
  * example, that one of several nodes lacks a folder. */
 static int fetch_reasons(struct cli *cli, json_t **reasons)
 {
-    bool healthy;
+    const char *state;
     int status = session_open(cli, false);
 
-    if (status == EXIT_DONE && (*reasons = status_reasons(cli->backend, &healthy)) == NULL)
+    if (status == EXIT_DONE && (*reasons = status_reasons(cli->backend, &state)) == NULL)
         status = EXIT_COULD_NOT;
     return status;
 }

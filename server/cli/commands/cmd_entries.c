@@ -303,7 +303,8 @@ int command_remove(struct cli *cli)
         return status;
     str_append_text(&target, entries_path(pages));
     target_add(&target, "loc", url.text);
-    target_add(&target, "urlset", pages ? urlset : NULL);
+    target_add(&target, pages ? "urlset" : "index",
+               pages ? urlset : arguments_value(&cli->arguments, "--index"));
     return session_do(cli, "DELETE", &target, NULL, url.text, "removed");
 }
 

@@ -168,6 +168,7 @@ static void forget(struct visit *v)
     s->index_count = s->member_count = s->host_count = v->named = 0;
     s->rules = 0;
     s->robots_fault = NULL;
+    s->robots_unread[0] = '\0';
 }
 
 /* Requests the robots.txt of an origin, which becomes the site's origin after redirects (http to
@@ -199,6 +200,10 @@ static bool fetch_robots(struct visit *v, const struct url *robots, struct url *
     if (good && a.reply.status == 200 && a.way.verdict == HOP_END && a.reply.body.len > 0 &&
         !robots_is_page(a.reply.body.data, a.reply.body.len))
         read_robots(v, a.reply.body.data, a.reply.body.len);
+    else if (good && a.way.verdict != HOP_END)
+        snprintf(s->robots_unread, sizeof s->robots_unread, "%s", hop_sentence(a.way.verdict));
+    else if (good && a.reply.status != 200 && a.reply.status != 404 && a.reply.status != 410)
+        snprintf(s->robots_unread, sizeof s->robots_unread, "answers %u", a.reply.status);
     reach_answer_done(&a);
     return good;
 }
@@ -342,7 +347,7 @@ static bool check_member(const struct old_site *s, const struct reach_answer *a,
              s->robots.text + s->robots.host_at);
     for (size_t i = 0; i < s->host_count; i++)
         hosts[i + 1] = s->hosts[i];
-    return reach_check(a, hosts, s->host_count + 1, out);
+    return reach_check(a, hosts, s->host_count + 1, NULL, out);
 }
 
 static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
@@ -366,11 +371,13 @@ static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
     if (good && verdict.list) {
         sum->nested++;
         if (add_index(v, &url, l->number))
-            add_note(
-                notes,
-                "- %s is an index itself, and an index may not list an index: its sitemaps are "
-                "listed instead",
-                loc);
+            add_note(notes,
+                     "- %s is an index itself, and an index may not list an index: its sitemaps "
+                     "are listed %s",
+                     loc,
+                     v->site.commands
+                         ? "instead"
+                         : "by a source of their own, and it is removed after drop_after (3 days)");
         else
             add_note(
                 notes,
@@ -447,8 +454,8 @@ static void check_dates(struct look *l)
         add_note(&old->notes, "- its dates are all %s%s", l->first_lastmod,
                  s->commands ? ": they are left out" : ": a date will move when the content does");
     else if (l->dated < l->members)
-        add_note(&old->notes, "- %" PRIu64 " of %" PRIu64 " have no date", l->members - l->dated,
-                 l->members);
+        add_note(&old->notes, "- %" PRIu64 " of %" PRIu64 " have no valid date",
+                 l->members - l->dated, l->members);
     if (l->foreign > 0)
         add_note(&old->notes, "- %" PRIu64 " %s on %s", l->foreign, plural(l->foreign, "is", "are"),
                  l->foreign == 1 ? "another host" : "other hosts");
@@ -481,17 +488,39 @@ static void check_scheme(struct look *l)
                  n, plural(n, "is", "are"));
 }
 
+/* Adds to `why_not` why nothing was found at an address. */
+static void explain(struct visit *v, const struct old_index *old, const char *why)
+{
+    const char *unread = v->site.robots_unread;
+    size_t len = strlen(v->why_not);
+
+    if (!old->guessed && len == 0)
+        snprintf(v->why_not, sizeof v->why_not, "%.150s: %s", old->url.text, why);
+    if (old->guessed)
+        snprintf(v->why_not + len, sizeof v->why_not - len, "%s%s%s (%.80s)",
+                 len == 0 ? unread : "",
+                 len > 0           ? ", "
+                 : *unread == '\0' ? "names no sitemap, and none was found at "
+                                   : ", and no sitemap was found at ",
+                 old->url.text + old->url.origin_len, why);
+}
+
 static bool look_at_members(struct look *l, const struct reach_answer *a)
 {
     struct old_index *old = &l->visit->site.indexes[l->number];
     char why[320];
 
     l->first = l->visit->site.member_count;
-    if (!read_members(l, a, why, sizeof why)) {
+    bool good = read_members(l, a, why, sizeof why);
+    if (l->no_memory)
+        return false;
+    if (good && l->members == 0)
+        snprintf(why, sizeof why, "it lists no sitemap that can be listed here (empty)");
+    if (!good || l->members == 0) { /* an upstream must name one, too */
         add_note(&old->notes, "%s cannot be taken over: %s", old->url.text, why);
-        if (l->visit->why_not[0] == '\0')
-            snprintf(l->visit->why_not, sizeof l->visit->why_not, "%.150s: %s", old->url.text, why);
-        return !l->no_memory;
+        str_append_text(&old->notes, str_text(&l->refused));
+        explain(l->visit, old, why);
+        return true;
     }
     old->index = true;
     add_note(&old->notes, "%s lists %" PRIu64 " %s, in %" PRIu64 " bytes", old->url.text,
@@ -532,10 +561,11 @@ static bool look_at(struct visit *v, size_t number)
     struct reach_verdict verdict;
     struct reach_answer a;
     const char *twice;
+    char why[400];
     bool good;
 
     reach_fetch(&v->reach, &old->url, "Accept-Encoding: gzip\r\n", NULL, &a);
-    good = reach_check(&a, NULL, 0, &verdict);
+    good = reach_check(&a, NULL, 0, NULL, &verdict);
     v->lasts[number] = a.way.last;
     twice = good && verdict.state != CHECK_GONE ? double_of(v, number, &a.way.last) : NULL;
     if (twice != NULL && (verdict.list || verdict.state == CHECK_GOOD)) {
@@ -553,14 +583,10 @@ static bool look_at(struct visit *v, size_t number)
     } else if (good && !old->guessed) {
         add_note(&old->notes, "%s cannot be taken over: %s (%s)", old->url.text, verdict.detail,
                  verdict.code);
-        if (v->why_not[0] == '\0')
-            snprintf(v->why_not, sizeof v->why_not, "%.150s: %s (%s)", old->url.text,
-                     verdict.detail, verdict.code);
+        snprintf(why, sizeof why, "%s (%s)", verdict.detail, verdict.code);
+        explain(v, old, why);
     } else if (good) {
-        size_t len = strlen(v->why_not);
-        snprintf(v->why_not + len, sizeof v->why_not - len, "%s%s (%.80s)",
-                 len == 0 ? "names no sitemap, and none was found at " : ", ",
-                 old->url.text + old->url.origin_len, verdict.detail);
+        explain(v, old, verdict.detail);
     }
     free(l.looked);
     str_done(&l.refused);
@@ -610,6 +636,76 @@ static bool look_at_all(struct visit *v)
     for (size_t i = 0; i < s->index_count; i++)
         if (!s->indexes[i].guessed && !look_at(v, i))
             return false;
+    return true;
+}
+
+/* ---- what is listed twice ----------------------------------------------------------------- */
+
+/* next-sitemap names a sitemap in robots.txt that its index lists, too. */
+static void drop_listed(struct old_site *s)
+{
+    for (size_t i = 0; i < s->member_count; i++) {
+        const struct old_index *by = &s->indexes[s->members[i].from];
+        struct url url;
+
+        if (!url_split(s->members[i].loc, strlen(s->members[i].loc), &url))
+            continue;
+        if (by->http_members)
+            migrate_https(s, &url);
+        for (size_t k = 0; k < s->index_count; k++) {
+            struct old_index *old = &s->indexes[k];
+
+            if (!old->urlset || strcmp(old->url.text, url.text) != 0)
+                continue;
+            old->urlset = old->upstream = false;
+            add_note(&old->notes, "- it is left out: %s lists it already", by->url.text);
+        }
+    }
+}
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct member *x = *(const struct member *const *)a;
+    const struct member *y = *(const struct member *const *)b;
+    int order = strcmp(x->loc, y->loc);
+
+    return order != 0 ? order : (x->from > y->from) - (x->from < y->from);
+}
+
+/* An entry is in one index, and one source owns it. False when out of memory. */
+static bool note_shared(struct old_site *s)
+{
+    const struct member **sorted = calloc(s->member_count + 1, sizeof(struct member *));
+    size_t with[MIGRATE_INDEXES] = {0};
+
+    if (sorted == NULL)
+        return false;
+    for (size_t i = 0; i < s->member_count; i++)
+        sorted[i] = &s->members[i];
+    qsort(sorted, s->member_count, sizeof *sorted, compare_members);
+    for (size_t i = 1, first = 0; i < s->member_count; i++) {
+        struct old_index *old = &s->indexes[sorted[i]->from];
+
+        if (strcmp(sorted[i]->loc, sorted[first]->loc) != 0) {
+            first = i;
+        } else if (sorted[i]->from == sorted[i - 1]->from) {
+            old->bad_members = true; /* `import` rejects the second one */
+        } else {
+            old->shared++;
+            with[sorted[i]->from] = sorted[first]->from;
+        }
+    }
+    free(sorted);
+    for (size_t i = 0; i < s->index_count; i++)
+        if (s->indexes[i].shared > 0)
+            add_note(&s->indexes[i].notes,
+                     "- %" PRIu64 " of them %s in %s, too, and an entry is in one index alone: %s",
+                     s->indexes[i].shared, plural(s->indexes[i].shared, "is", "are"),
+                     s->indexes[with[i]].url.text,
+                     s->commands ? "here"
+                                 : "the source that reads its list first has it, the other one "
+                                   "reports owned-by-another; leave out one of both sources, or "
+                                   "correct the lists");
     return true;
 }
 
@@ -678,9 +774,8 @@ static int read_options(struct cli *cli, struct visit *v)
         return cli_misuse("--serve", "cannot be combined with --commands");
     if (v->proxy != NULL && v->site.commands)
         return cli_misuse("--proxy", "cannot be combined with --commands");
-    if (v->proxy != NULL && strcmp(v->proxy, "nginx") != 0 && strcmp(v->proxy, "caddy") != 0 &&
-        strcmp(v->proxy, "haproxy") != 0)
-        return cli_misuse("--proxy", "\"%s\" must be nginx, caddy or haproxy", v->proxy);
+    if (v->proxy != NULL && !migrate_knows_proxy(v->proxy))
+        return cli_misuse("--proxy", "\"%s\" must be nginx, apache, caddy or haproxy", v->proxy);
     return EXIT_DONE;
 }
 
@@ -719,11 +814,16 @@ int command_migrate(struct cli *cli)
         status = refuse_origin(text, code);
     if (status == EXIT_DONE) {
         snprintf(robots, sizeof robots, "%s/robots.txt", origin.text);
-        status = reach_init(cli, robots, &v->reach);
+        status = reach_init(cli, robots, false, &v->reach);
     }
     if (status == EXIT_DONE) {
         url = v->reach.url;
         status = look_at_site(v, &url);
+    }
+    if (status == EXIT_DONE) {
+        drop_listed(&v->site);
+        if (!note_shared(&v->site))
+            status = cli_fail(text, "out of memory");
     }
     if (status == EXIT_DONE) {
         migrate_plan(&v->site);

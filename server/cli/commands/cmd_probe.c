@@ -146,13 +146,13 @@ static int print_verdict(const struct reach *reach, const struct reach_answer *a
                v->file.stamp ? ", as all others" : "");
     putchar('\n');
     for (size_t i = 0; i < v->file.remarks.count; i++) {
-        char told[SITEMAP_REMARK_SENTENCE];
+        char sentence[SITEMAP_REMARK_SENTENCE];
 
-        sitemap_remark_report(&v->file.remarks.at[i], told);
+        sitemap_remark_report(&v->file.remarks.at[i], sentence);
         printf(LABEL, "remark");
         if (v->file.remarks.at[i].lines[0] > 0)
             printf("line %" PRIu64 ": ", v->file.remarks.at[i].lines[0]);
-        cli_print_escaped(stdout, told);
+        cli_print_escaped(stdout, sentence);
         printf(" (%s)\n", rule_code_word(v->file.remarks.at[i].code));
     }
     return EXIT_DONE;
@@ -168,11 +168,15 @@ int command_probe(struct cli *cli)
 
     if (status != EXIT_DONE)
         return status;
-    status = reach_init(cli, text, &reach);
+    status = reach_init(cli, text, true, &reach);
     if (status == EXIT_DONE) {
         const char *end = reach.url.text + reach.url.origin_len + reach.url.path_len;
         bool gz = reach.url.path_len > 3 && memcmp(end - 3, ".gz", 3) == 0;
 
+        if (reach.source != NULL)
+            printf(LABEL "%s%s\n", "source", reach.source->named.name, reach.source_by);
+        if (reach.site != NULL)
+            print_text("site", reach.site->origin);
         if (reach.connect != NULL)
             print_text("connect", reach.connect);
         for (size_t i = 0; reach.map != NULL && i < reach.map->count; i++)
@@ -186,7 +190,7 @@ int command_probe(struct cli *cli)
             print_head(&answer.reply);
         if (answer.status == FETCH_OK)
             print_pace(&answer.reply);
-        if (reach_check(&answer, NULL, 0, &verdict))
+        if (reach_check(&answer, NULL, 0, reach.map, &verdict))
             status = print_verdict(&reach, &answer, &verdict);
         else
             status = cli_fail(text, "out of memory");

@@ -16,8 +16,6 @@
 #include "server/sources/remote/remote.h"
 #include "server/sources/sources.h"
 
-#define FOLDER_NAME "folder" /* owner of the entries of a folder without a section */
-
 /* ---- what is scanned ------------------------------------------------------------------- */
 
 struct scan_plan {
@@ -64,7 +62,9 @@ static int plan_made(struct cli *cli, const struct source_settings *made, struct
     if (arguments_has(&cli->arguments, "--url"))
         return cli_misuse("scan", "--url can only be used with a folder; the source %s has its own",
                           made->name);
+    const struct registry_site *site = registry_site_by_id(plan->registry, made->site_id);
     plan->settings = *made;
+    config_open_source(cli->config, site != NULL ? site->origin : NULL, &plan->settings);
     return EXIT_DONE;
 }
 
@@ -90,7 +90,7 @@ static int plan_folder(struct cli *cli, const char *directory, struct scan_plan 
     if (owner != NULL && entry_check_name(owner, strlen(owner)) != RULE_OK)
         return cli_misuse("scan", "--source must be 1 to %u of A-Z a-z 0-9 . _ -", NAME_MAX_BYTES);
     plan->settings = (struct source_settings){
-        .name = owner != NULL ? owner : FOLDER_NAME,
+        .name = owner != NULL ? owner : SOURCE_OF_NO_SECTION,
         .directory = directory,
         .url = url,
     };
@@ -119,7 +119,7 @@ static void report_place(uint64_t line, uint64_t column)
 static void report_remarks(struct reporting *t, const struct source_file *file)
 {
     struct sitemap_remarks remarks;
-    char told[SITEMAP_REMARK_SENTENCE];
+    char sentence[SITEMAP_REMARK_SENTENCE];
 
     sitemap_remarks_read(file->remarks, &remarks);
     t->remarked++;
@@ -128,12 +128,12 @@ static void report_remarks(struct reporting *t, const struct source_file *file)
 
         if (t->remarks[remark->code]++ >= REMARKS_OF_A_CODE)
             continue;
-        sitemap_remark_report(remark, told);
+        sitemap_remark_report(remark, sentence);
         printf("%-9s ", "remark");
         cli_print_escaped(stdout, file->path);
         report_place(remark->lines[0], remark->column);
         printf(": %s: ", rule_code_word(remark->code));
-        cli_print_escaped(stdout, told);
+        cli_print_escaped(stdout, sentence);
         printf("\n");
     }
 }

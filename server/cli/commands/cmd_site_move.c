@@ -15,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/text.h"
 #include "server/cli/backend/api.h"
@@ -295,6 +297,60 @@ static int copy(struct move *m, struct kept_copy *kept)
     return status == EXIT_DONE ? read_side(m, &m->to) : status;
 }
 
+/* ---- the other nodes of the target ------------------------------------------------------- */
+
+#define NODES_MS 120000 /* longest wait for them: each reports every ten seconds */
+#define LOOK_MS  200
+#define SILENT_S 60 /* such a node is lost: a proxy does not use it */
+
+/* The first node that has not reported that it applied record `head`; NULL: all have. */
+static const char *lagging_node(const json_t *shared, uint64_t head)
+{
+    json_t *node;
+    size_t i;
+
+    json_array_foreach(json_object_get(shared, "nodes"), i, node)
+    {
+        if (strcmp(member_text(node, "name"), member_text(shared, "node")) != 0 &&
+            member_number(node, "silent_seconds") < SILENT_S &&
+            member_number(node, "applied") < head)
+            return member_text(node, "name");
+    }
+    return NULL;
+}
+
+/* If several nodes share the target's catalogue, the map leads to all of them: waits until they
+ * have the copy. */
+static int await_nodes(struct side *to)
+{
+    struct backend *s = to->shard.server;
+    int64_t until_ms = clock_now_ms() + NODES_MS;
+    uint64_t head = 0;
+
+    for (;;) {
+        json_t *answer = NULL;
+
+        if (!api_call(s, "GET", "/readyz", NULL, &answer) || !api_is_good(s))
+            return api_report(s, answer);
+        const json_t *shared = json_object_get(answer, "shared");
+        if (head == 0)
+            head = member_number(shared, "head");
+        const char *lagging = lagging_node(shared, head);
+        int status = EXIT_DONE;
+        bool waits = lagging != NULL && clock_now_ms() < until_ms;
+
+        if (lagging != NULL && !waits)
+            status = cli_fail(name_of(to),
+                              "node %s does not have the copy yet: nothing is lost; repeat site "
+                              "move, or stop that node",
+                              lagging);
+        json_decref(answer);
+        if (!waits)
+            return status;
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * CLOCK_MS_NS}, NULL);
+    }
+}
+
 /* ---- the map --------------------------------------------------------------------------- */
 
 /* EXIT_DONE if the map is switched, before this run (--finish) or by --switch. `*goes_on`: continue
@@ -332,6 +388,8 @@ static int finish(struct move *m)
     uint64_t entries;
     int status = compare(m, &entries);
 
+    if (status == EXIT_DONE)
+        status = await_nodes(&m->to);
     if (status == EXIT_DONE)
         status = switch_map(m, "--finish", &goes_on);
     if (status != EXIT_DONE || !goes_on)

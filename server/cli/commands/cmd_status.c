@@ -24,8 +24,7 @@ struct overview {
     json_t *ready, *api, *sources;
     json_t *forwarding; /* NULL: the server applies its writes */
     json_t *checks;     /* the first bad ones; NULL: not requested */
-    bool healthy;
-    const char *version;
+    const char *state, *version;
     struct summary indexes, urlsets;
 };
 
@@ -49,7 +48,7 @@ static void sum_up(const json_t *lists, struct summary *out)
 }
 
 /* `*forwarding` (may be NULL) is owned; NULL: the server applies its writes. */
-static json_t *fetch_ready(struct backend *b, bool *healthy, json_t **forwarding)
+static json_t *fetch_ready(struct backend *b, const char **state, json_t **forwarding)
 {
     json_t *ready = NULL, *reasons;
 
@@ -57,7 +56,9 @@ static json_t *fetch_ready(struct backend *b, bool *healthy, json_t **forwarding
         api_report(b, ready);
         return NULL;
     }
-    *healthy = b->status == 200 && strcmp(member_text(ready, "status"), "ok") == 0;
+    *state = b->status == 503                             ? "unavailable"
+             : status_is_ok(member_text(ready, "status")) ? "ok"
+                                                          : "degraded";
     reasons = json_incref(json_object_get(ready, "reasons"));
     if (forwarding != NULL)
         *forwarding = json_incref(json_object_get(ready, "forwarding"));
@@ -65,9 +66,14 @@ static json_t *fetch_ready(struct backend *b, bool *healthy, json_t **forwarding
     return reasons != NULL ? reasons : json_array();
 }
 
-json_t *status_reasons(struct backend *b, bool *healthy)
+json_t *status_reasons(struct backend *b, const char **state)
 {
-    return fetch_ready(b, healthy, NULL);
+    return fetch_ready(b, state, NULL);
+}
+
+bool status_is_ok(const char *state)
+{
+    return strcmp(state, "ok") == 0;
 }
 
 /* Whether PostgreSQL answers, of a catalogue that several machines share. */
@@ -77,11 +83,13 @@ static void check_shared(const struct cli *cli, struct overview *o)
     const struct catalogue_shared shared = {.database = cli->config->shared_database,
                                             .schema = cli->config->shared_schema};
     struct share_status found;
+    struct shared_state state;
 
     if (cli->backend->catalogue == NULL || shared.database == NULL ||
+        !catalogue_shared_state(cli->backend->catalogue, &state) ||
         catalogue_share_status(&shared, &found, NULL, NULL, why, sizeof why) == CATALOGUE_OK)
         return;
-    o->healthy = false;
+    o->state = "degraded";
     json_array_append_new(o->ready, json_pack("{s:s, s:s}", "code", "shared-unavailable", "detail",
                                               why[0] != '\0' ? why : "PostgreSQL does not answer"));
 }
@@ -93,7 +101,7 @@ static int fetch_overview(struct cli *cli, struct overview *out)
     const json_t *urlsets = indexes != NULL ? api_lists(b, LIST_URLSET) : NULL;
     struct str target = STR_INIT;
 
-    if (urlsets == NULL || (out->ready = fetch_ready(b, &out->healthy, &out->forwarding)) == NULL)
+    if (urlsets == NULL || (out->ready = fetch_ready(b, &out->state, &out->forwarding)) == NULL)
         return EXIT_COULD_NOT;
     check_shared(cli, out);
     str_append_text(&target, "/openapi.json");
@@ -141,7 +149,8 @@ static void print_source(const json_t *source)
            member_number(source, "held_removals"), good != NULL ? good : "never");
     if (member_text_or_null(source, "directory") == NULL &&
         member_text_or_null(source, "upstream") == NULL)
-        fputs("; not declared here (`sitemapd source remove` forgets it if no server reads it)",
+        fputs("; not declared here: --config FILE or --server URL shows whether a server reads it; "
+              "if none does, `sitemapd source remove` forgets it",
               stdout);
     if (failure != NULL) {
         fputs("; failing: ", stdout);
@@ -214,10 +223,12 @@ static void print_text(struct backend *b, const struct overview *o)
     const struct summary *indexes = &o->indexes, *urlsets = &o->urlsets;
     const json_t *reason, *source;
     size_t problems = json_array_size(o->checks);
+    bool is_served = b->catalogue == NULL || catalogue_is_served(b->catalogue);
+    enum ink ink = status_is_ok(o->state) && is_served ? INK_GOOD : INK_WARNING;
 
-    printf("%s%s%s: sitemapd %s, %s%s%s\n", ink_on(stdout, INK_HEADING), b->name, ink_off(stdout),
-           o->version, ink_on(stdout, o->healthy ? INK_GOOD : INK_WARNING),
-           o->healthy ? "healthy" : "unhealthy", ink_off(stdout));
+    printf("%s%s%s: sitemapd %s, %s%s%s%s\n", ink_on(stdout, INK_HEADING), b->name, ink_off(stdout),
+           o->version, ink_on(stdout, ink), o->state,
+           is_served ? "" : "; no server runs on this catalogue", ink_off(stdout));
     json_array_foreach(o->ready, i, reason)
     {
         fputs("  ", stdout);
@@ -252,7 +263,7 @@ static void print_json(struct backend *b, const struct overview *o)
     const struct summary *indexes = &o->indexes;
     json_t *object = json_pack(
         "{s:s, s:s, s:b, s:O, s:I, s:I, s:I, s:o, s:o, s:s?, s:I, s:o, s:O}", "catalogue", b->name,
-        "version", o->version, "healthy", o->healthy, "reasons", o->ready, "sites",
+        "version", o->version, "healthy", status_is_ok(o->state), "reasons", o->ready, "sites",
         (json_int_t)json_array_size(api_sites(b)), "indexes", (json_int_t)indexes->lists, "pages",
         (json_int_t)indexes->pages, "entries",
         output_json_count(indexes->entries, indexes->is_unknown), "bytes",
@@ -268,7 +279,7 @@ static void print_json(struct backend *b, const struct overview *o)
 
 int command_status(struct cli *cli)
 {
-    struct overview overview = {.healthy = false};
+    struct overview overview = {0};
     size_t servers = 0;
 
     for (size_t i = 0; i < cli->arguments.given_count; i++)
@@ -282,7 +293,7 @@ int command_status(struct cli *cli)
     if (status == EXIT_DONE)
         (arguments_has(&cli->arguments, "--json") ? print_json : print_text)(cli->backend,
                                                                              &overview);
-    if (status == EXIT_DONE && !overview.healthy)
+    if (status == EXIT_DONE && !status_is_ok(overview.state))
         status = EXIT_COULD_NOT;
     json_decref(overview.ready);
     json_decref(overview.forwarding);

@@ -47,6 +47,7 @@ struct import_group {
     char *index_url; /* owned; NULL: as --index says */
     int64_t index_id;
     struct spool *spool;
+    uint64_t revision; /* that applying it made; 0: none */
 };
 
 /* Each distinct name of an element once. */
@@ -72,12 +73,13 @@ struct import {
     struct import_names extra, ignored; /* ignored elements; those of them that contain a loc */
     char coding[32]; /* of Content-Encoding, which is not a coding; empty: none */
     struct import_loss loss;
-    uint64_t stripped; /* page URLs that lost extensions which the urlset does not have */
-    uint64_t shown;    /* of a dry run: rows printed */
-    int64_t max_removed;
+    uint64_t stripped;         /* page URLs that lost extensions which the urlset does not have */
+    uint64_t shown;            /* of a dry run: rows printed */
+    int64_t max_removed;       /* in all groups together */
     struct registry *registry; /* replace without --index: finds the index that a loc belongs to */
     size_t group_count;
     struct import_group *groups;
+    struct spool *rejected; /* replace with --skip-invalid: lines whose entries stay; NULL: none */
     struct findings findings;
     struct map locs; /* locs so far, see is_repeated */
     struct progress progress;
@@ -94,7 +96,7 @@ static uint64_t import_count(const struct import *import)
     uint64_t count = 0;
 
     for (size_t i = 0; i < import->group_count; i++)
-        count += spool_count(import->groups[i].spool);
+        count += spool_count(import->groups[i].spool) - spool_count(import->rejected);
     return count;
 }
 
@@ -131,6 +133,22 @@ static bool is_repeated(struct map *locs, const char *loc)
     return false;
 }
 
+/* Whether the import uses this extension: with --drop-extensions, those that the urlset has. */
+static bool is_used(const struct import *import, unsigned extension)
+{
+    return !import->drop_extensions || (extensions[extension].bit & import->with) != 0;
+}
+
+/* The first reason for which a part of a used extension is left out; NULL: none. */
+static const struct fragment_reason *first_loss(const struct import *import,
+                                                const struct fragment *fragment)
+{
+    for (unsigned i = 0; fragment != NULL && i < fragment->loss.reason_count; i++)
+        if (is_used(import, fragment->loss.reasons[i].extension))
+            return &fragment->loss.reasons[i];
+    return NULL;
+}
+
 /* Counts an entry's remarks. False, and rejected: its loc occurred before. If the last one counted,
  * importing the same list again would change the entry back and forth. */
 static bool add_remarks(struct import *import, const struct entry *entry)
@@ -146,7 +164,10 @@ static bool add_remarks(struct import *import, const struct entry *entry)
         findings_refuse(&import->findings, &repeated);
         return false;
     }
-    findings_remark(&import->findings, entry->line, NULL, entry->remarks);
+    rule_set remarks = entry->remarks;
+    if (import->drop_extensions && first_loss(import, entry->fragment) == NULL)
+        remarks &= ~RULE_BIT(RULE_EXTENSION_DROPPED);
+    findings_remark(&import->findings, entry->line, NULL, remarks);
     return true;
 }
 
@@ -363,6 +384,16 @@ static void report_progress(void *context, uint64_t entries_done)
     progress_update(&import->progress, import->applied + entries_done);
 }
 
+/* What --max-removed leaves after the groups before. */
+static int64_t removals_left(const struct import *import)
+{
+    int64_t done = (int64_t)(import->removed + import->moved);
+
+    if (import->max_removed == MAX_REMOVED_GUARDED)
+        return MAX_REMOVED_GUARDED;
+    return import->max_removed > done ? import->max_removed - done : 0;
+}
+
 /* Applies a group. A change is rejected because of single entries, which are in the findings, or as
  * a whole (shrink guard, unknown index), which is reported here. */
 static int apply_group(struct import *import, struct import_group *group, bool dry_run,
@@ -378,7 +409,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         .wants_preview = dry_run && import->dry_run,
         .index_name = group->index_url != NULL ? group->index_url : import->index,
         .if_match = import->if_match.len > 0 ? str_text(&import->if_match) : NULL,
-        .max_removed = import->max_removed,
+        .max_removed = removals_left(import),
         .max_findings = findings->max,
     };
     if (import->replace)
@@ -402,11 +433,14 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         findings_remark(findings, 0, NULL, result.remarks);
         if (result.revision > import->revision)
             import->revision = result.revision;
+        if (result.changed && !dry_run)
+            group->revision = result.revision;
         import->shown += output_print_rows(&result, ROWS_SHOWN - import->shown);
     }
     /* Lines that were rejected count as removed: correct them first. */
     if (result.code == RULE_SHRINK_GUARD)
         refused = import->findings.refused + findings->refused > 0;
+    result.would_remove += import->removed + import->moved; /* as --max-removed counts */
     bool is_reported =
         status == CATALOGUE_OK || (status == CATALOGUE_REFUSED && !import->skip && refused);
     int exit = is_reported ? EXIT_DONE : session_report(import->cli, NULL, what, &result);
@@ -447,6 +481,28 @@ struct reading {
     bool no_memory;
 };
 
+static bool has_failed(const struct reading *r)
+{
+    return r->no_memory || r->spooled != SPOOL_OK;
+}
+
+/* Adds a rejected line to the findings. In a replace with --skip-invalid its entry stays. */
+static void refuse_line(struct reading *r, const struct rejection *rejection)
+{
+    struct import *import = r->import;
+    struct entry entry;
+    struct url url;
+
+    findings_refuse(&import->findings, rejection);
+    if (!import->skip || !import->replace || !reader_rejected_entry(rejection, &url, &entry))
+        return;
+    if (import->rejected == NULL)
+        import->rejected = api_spool(import->cli->backend, import->cli->config->max_bulk_bytes);
+    r->no_memory = import->rejected == NULL;
+    if (!r->no_memory)
+        r->spooled = spool_add(import->rejected, &entry);
+}
+
 /* ---- groups ---------------------------------------------------------------------------- */
 
 static struct import_group *add_group(struct import *import, char *index_url, int64_t index_id)
@@ -462,23 +518,26 @@ static struct import_group *add_group(struct import *import, char *index_url, in
         free(index_url);
         return NULL;
     }
-    grown[import->group_count] = (struct import_group){index_url, index_id, spool};
+    grown[import->group_count] = (struct import_group){index_url, index_id, spool, 0};
     return &grown[import->group_count++];
 }
 
 /* The index that a replace without --index puts `entry` into; NULL, and an error in the findings,
- * if none exists. */
-static const struct registry_index *find_index(struct import *import, const struct entry *entry,
+ * if none exists. A urlset's page, which exports contain, belongs to one, too: the writer keeps it.
+ */
+static const struct registry_index *find_index(struct reading *r, const struct entry *entry,
                                                const struct registry_site **site)
 {
+    const struct registry *registry = r->import->registry;
     struct rejection rejection = {.line = entry->line, .loc = entry->loc};
     struct placement placement = {0};
     struct url loc;
 
     rejection.code = url_parse(entry->loc, strlen(entry->loc), &loc, NULL);
     if (rejection.code == RULE_OK)
-        rejection.code = registry_place(import->registry, &loc, entry->index, &placement);
-    if (rejection.code == RULE_OK && placement.index != NULL) {
+        rejection.code = registry_place(registry, &loc, entry->index, &placement);
+    if ((rejection.code == RULE_OK || rejection.code == RULE_OF_URLSET) &&
+        placement.index != NULL) {
         *site = placement.site;
         return placement.index;
     }
@@ -486,12 +545,12 @@ static const struct registry_index *find_index(struct import *import, const stru
     if (rejection.code == RULE_OK)
         rejection.code = RULE_INDEX_NEEDED;
     snprintf(rejection.detail, sizeof rejection.detail, "%s",
-             registry_place_why(import->registry, rejection.code, &loc, placement.site));
-    findings_refuse(&import->findings, &rejection);
+             registry_place_why(registry, rejection.code, &loc, placement.site));
+    refuse_line(r, &rejection);
     return NULL;
 }
 
-/* The group for `entry`; NULL: it was refused, or (r->no_memory) out of memory. */
+/* The group for `entry`; NULL: it was refused, or the import fails (see has_failed). */
 static struct import_group *find_group(struct reading *r, const struct entry *entry)
 {
     struct import *import = r->import;
@@ -505,7 +564,7 @@ static struct import_group *find_group(struct reading *r, const struct entry *en
         r->no_memory = group == NULL;
         return group;
     }
-    index = find_index(import, entry, &site);
+    index = find_index(r, entry, &site);
     if (index == NULL)
         return NULL;
     /* Lists have runs of one index, so search from the last group. */
@@ -523,13 +582,16 @@ static struct import_group *find_group(struct reading *r, const struct entry *en
 /* Removes extensions that the urlset does not have; the others go to `rest`. */
 static void strip(struct import *import, struct entry *entry, struct str *rest)
 {
-    if (!import->drop_extensions || entry->extensions_state != FIELD_SET ||
-        (extensions_of(entry->extensions) & ~import->with) == 0)
+    bool foreign = false;
+
+    for (unsigned i = 0; entry->fragment != NULL && i < EXTENSION_COUNT; i++)
+        foreign = foreign || (entry->fragment->seen[i] > 0 && !is_used(import, i));
+    import->stripped += foreign;
+    if (!foreign || entry->extensions_state != FIELD_SET)
         return;
     fragment_append_part(rest, entry->extensions, import->with);
     entry->extensions_state = rest->len > 0 ? FIELD_SET : FIELD_NULL;
     entry->extensions = rest->len > 0 ? str_text(rest) : NULL;
-    import->stripped++;
 }
 
 static void add_reason(struct import_loss *loss, const struct fragment_reason *what,
@@ -555,24 +617,28 @@ static void add_reason(struct import_loss *loss, const struct fragment_reason *w
 static bool add_fragment(struct import *import, const struct entry *entry)
 {
     const struct fragment *fragment = entry->fragment;
+    const struct fragment_reason *first = first_loss(import, fragment);
 
     if (fragment == NULL)
         return true;
-    for (size_t i = 0; i < EXTENSION_COUNT; i++) {
+    for (unsigned i = 0; i < EXTENSION_COUNT; i++) {
+        if (!is_used(import, i))
+            continue;
         import->loss.seen[i] += fragment->seen[i];
         import->loss.lost[i] += fragment->loss.lost[i];
     }
     for (unsigned i = 0; i < fragment->loss.reason_count; i++)
-        add_reason(&import->loss, &fragment->loss.reasons[i], entry);
-    if (fragment->loss.reason_count == 0 || import->skip)
+        if (is_used(import, fragment->loss.reasons[i].extension))
+            add_reason(&import->loss, &fragment->loss.reasons[i], entry);
+    if (first == NULL || import->skip)
         return true;
     struct rejection rejection = {
         .line = entry->line,
         .loc = entry->loc,
-        .code = fragment->loss.reasons[0].code,
-        .field = fragment->field,
+        .code = first->code,
+        .field = first->field,
     };
-    snprintf(rejection.detail, sizeof rejection.detail, "%s", fragment->why);
+    snprintf(rejection.detail, sizeof rejection.detail, "%s %s", first->field, first->sentence);
     findings_refuse(&import->findings, &rejection);
     return false;
 }
@@ -588,7 +654,7 @@ static bool add_entry(void *context, const struct entry *entry)
         return true;
     group = find_group(r, entry);
     if (group == NULL)
-        return !r->no_memory;
+        return !has_failed(r);
     kept = *entry;
     if (r->import->source != NULL)
         kept.source = NULL;
@@ -597,15 +663,28 @@ static bool add_entry(void *context, const struct entry *entry)
     if (!rest.failed)
         r->spooled = spool_add(group->spool, &kept);
     str_done(&rest);
-    return !r->no_memory && r->spooled == SPOOL_OK;
+    return !has_failed(r);
 }
 
 static bool add_rejection(void *context, const struct rejection *rejection)
 {
     struct reading *r = context;
 
-    findings_refuse(&r->import->findings, rejection);
-    return true;
+    refuse_line(r, rejection);
+    return !has_failed(r);
+}
+
+/* Adds the rejected lines to each group, since any of them may have their entries. */
+static void add_rejected(struct reading *r)
+{
+    const struct import *import = r->import;
+    struct entry entry;
+
+    for (size_t i = 0; i < import->group_count; i++) {
+        spool_rewind(import->rejected);
+        while (r->spooled == SPOOL_OK && spool_next(import->rejected, &entry) == 1)
+            r->spooled = spool_add(import->groups[i].spool, &entry);
+    }
 }
 
 static void add_remark(void *context, enum rule_code code, uint64_t line, const char *element)
@@ -761,9 +840,11 @@ static int import_read(struct import *import, int fd)
     status = feed_all(import, fd, reader);
     progress_end(&import->progress);
     error = reader_error(reader);
-    if (status == EXIT_DONE && error->status == READER_OK)
+    if (status == EXIT_DONE && error->status == READER_OK) {
         report_packing(import, reader);
-    if (status == EXIT_DONE && error->status == READER_STOPPED)
+        add_rejected(&r);
+    }
+    if (status == EXIT_DONE && (error->status == READER_STOPPED || has_failed(&r)))
         status = report_stopped(&r);
     else if (status == EXIT_DONE && error->status != READER_OK)
         status = report_unusable(import, error);
@@ -884,7 +965,7 @@ static int read_url(struct cli *cli, struct import *import)
 {
     struct reach reach;
     struct reach_answer answer;
-    int status = reach_init(cli, cli->arguments.words[0], &reach), fd = -1;
+    int status = reach_init(cli, cli->arguments.words[0], false, &reach), fd = -1;
 
     if (status == EXIT_DONE) {
         reach_fetch(&reach, NULL, "Accept-Encoding: identity\r\n", NULL, &answer);
@@ -948,6 +1029,22 @@ static int check_first(struct import *import, bool *good)
     return status;
 }
 
+/* Prints the revisions that this import made, such as "(revisions 7, 8)", or the current one. */
+static void print_revisions(const struct import *import)
+{
+    size_t made = 0, printed = 0;
+
+    for (size_t i = 0; i < import->group_count; i++)
+        made += import->groups[i].revision > 0;
+    printf(" (%s ", plural(made > 1 ? made : 1, "revision", "revisions"));
+    for (size_t i = 0; i < import->group_count; i++)
+        if (import->groups[i].revision > 0)
+            printf("%s%" PRIu64, printed++ > 0 ? ", " : "", import->groups[i].revision);
+    if (made == 0)
+        printf("%" PRIu64, import->revision);
+    putchar(')');
+}
+
 static void print_summary(const struct import *import, uint64_t read)
 {
     output_print_more(import->created + import->updated + import->removed, import->shown);
@@ -963,7 +1060,7 @@ static void print_summary(const struct import *import, uint64_t read)
             printf(", %" PRIu64 " of %" PRIu64 " %s left out", import->loss.lost[i],
                    import->loss.seen[i], noun_of(i, import->loss.seen[i]));
     if (!import->dry_run && import->revision > 0)
-        printf(" (revision %" PRIu64 ")", import->revision);
+        print_revisions(import);
     putchar('\n');
     if (import->spared > 0)
         cli_warn(import->file,
@@ -1018,6 +1115,7 @@ static void import_done(struct import *import)
         free(import->groups[i].index_url);
     }
     free(import->groups);
+    spool_free(import->rejected);
     registry_unref(import->registry);
     findings_done(&import->findings);
     map_done(&import->locs);

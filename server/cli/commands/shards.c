@@ -115,7 +115,8 @@ void shards_close(struct shard *shards, size_t count)
 struct shard_sum {
     size_t sites, indexes, urlsets;
     uint64_t pages, entries, urls, bytes;
-    bool healthy, is_unknown; /* entries, urls and bytes, to this token */
+    const char *state;
+    bool is_unknown; /* entries, urls and bytes, to this token */
 };
 
 static void add_lists(const json_t *lists, uint64_t *entries, struct shard_sum *sum)
@@ -140,7 +141,7 @@ static int read_sum(struct shard *shard, struct shard_sum *sum, struct str *reas
     size_t i;
 
     *sum = (struct shard_sum){0};
-    reasons_printed = status_reasons(b, &sum->healthy);
+    reasons_printed = status_reasons(b, &sum->state);
     if (reasons_printed == NULL)
         return EXIT_COULD_NOT;
     json_array_foreach(reasons_printed, i, reason) str_append_format(
@@ -159,22 +160,21 @@ static int read_sum(struct shard *shard, struct shard_sum *sum, struct str *reas
 static void print_sum(const char *member, const char *name, const struct shard_sum *sum, bool json)
 {
     if (json) {
-        json_t *object = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", member, name,
-                                   "healthy", sum->healthy, "sites", (json_int_t)sum->sites,
-                                   "indexes", (json_int_t)sum->indexes, "urlsets",
-                                   (json_int_t)sum->urlsets, "pages", (json_int_t)sum->pages,
-                                   "entries", output_json_count(sum->entries, sum->is_unknown),
-                                   "urls", output_json_count(sum->urls, sum->is_unknown), "bytes",
-                                   output_json_count(sum->bytes, sum->is_unknown));
+        json_t *object = json_pack(
+            "{s:s, s:b, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", member, name, "healthy",
+            status_is_ok(sum->state), "sites", (json_int_t)sum->sites, "indexes",
+            (json_int_t)sum->indexes, "urlsets", (json_int_t)sum->urlsets, "pages",
+            (json_int_t)sum->pages, "entries", output_json_count(sum->entries, sum->is_unknown),
+            "urls", output_json_count(sum->urls, sum->is_unknown), "bytes",
+            output_json_count(sum->bytes, sum->is_unknown));
 
         output_json(object);
         json_decref(object);
     } else {
         printf("%s%s%s: %s%s%s; %zu %s, %zu %s, %zu %s, %" PRIu64 " %s",
                ink_on(stdout, INK_HEADING), name, ink_off(stdout),
-               ink_on(stdout, sum->healthy ? INK_GOOD : INK_WARNING),
-               sum->healthy ? "healthy" : "unhealthy", ink_off(stdout), sum->sites,
-               plural(sum->sites, "site", "sites"), sum->indexes,
+               ink_on(stdout, status_is_ok(sum->state) ? INK_GOOD : INK_WARNING), sum->state,
+               ink_off(stdout), sum->sites, plural(sum->sites, "site", "sites"), sum->indexes,
                plural(sum->indexes, "index", "indexes"), sum->urlsets,
                plural(sum->urlsets, "urlset", "urlsets"), sum->pages,
                plural(sum->pages, "page", "pages"));
@@ -204,7 +204,7 @@ int shards_status(struct cli *cli)
     bool json = arguments_has(&cli->arguments, "--json");
     struct shard *shards;
     size_t count;
-    struct shard_sum all = {.healthy = true}, one;
+    struct shard_sum all = {.state = "ok"}, one;
     int status = shards_open(cli, &shards, &count);
 
     if (status != EXIT_DONE) {
@@ -219,9 +219,10 @@ int shards_status(struct cli *cli)
             if (!json)
                 print_reasons(&reasons);
         } else {
-            one.healthy = false; /* reported; the sum covers the others */
+            one.state = "unavailable"; /* reported; the sum covers the others */
         }
-        all.healthy &= one.healthy;
+        if (!status_is_ok(one.state))
+            all.state = "degraded";
         all.is_unknown |= one.is_unknown;
         all.sites += one.sites;
         all.indexes += one.indexes;
@@ -234,5 +235,5 @@ int shards_status(struct cli *cli)
     }
     print_sum("all", "all shards", &all, json);
     shards_close(shards, count);
-    return all.healthy ? EXIT_DONE : EXIT_COULD_NOT;
+    return status_is_ok(all.state) ? EXIT_DONE : EXIT_COULD_NOT;
 }

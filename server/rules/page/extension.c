@@ -89,27 +89,48 @@ bool extension_text_read(const char *text, size_t len, size_t max_bytes, struct 
     return out->len > 0 || out->failed;
 }
 
+static const struct {
+    const char *escape;
+    char c;
+} escapes[] = {{"&amp;", '&'}, {"&apos;", '\''}, {"&quot;", '"'}, {"&lt;", '<'}, {"&gt;", '>'}};
+#define ESCAPES (sizeof escapes / sizeof *escapes)
+
+/* The escape at the text; ESCAPES: none. */
+static size_t find_escape(const char *text)
+{
+    size_t i = 0;
+    while (i < ESCAPES && strncmp(text, escapes[i].escape, strlen(escapes[i].escape)) != 0)
+        i++;
+    return i;
+}
+
+bool extension_text_is_xml(const char *text)
+{
+    for (size_t left = strlen(text), step; left > 0; text += step, left -= step) {
+        step = utf8_char_len(text, left);
+        if (step == 0 || utf8_is_control(text, step) || is_noncharacter(text, step) ||
+            (*text == '&' && find_escape(text) == ESCAPES))
+            return false;
+    }
+    return true;
+}
+
 /* Decodes the five escapes in a copy, which is appended as JSON. */
 void extension_text_append_json(struct str *out, const char *text, size_t len)
 {
-    static const struct {
-        const char *escape;
-        char c;
-    } escapes[] = {{"&amp;", '&'}, {"&apos;", '\''}, {"&quot;", '"'}, {"&lt;", '<'}, {"&gt;", '>'}};
     struct str plain = STR_INIT;
 
     for (size_t at = 0; at < len;) {
-        size_t run = 0, i = 0;
+        size_t run = 0;
         while (at + run < len && text[at + run] != '&')
             run++;
         str_append(&plain, text + at, run);
         at += run;
         if (at == len)
             break;
-        while (i < 5 && strncmp(text + at, escapes[i].escape, strlen(escapes[i].escape)) != 0)
-            i++;
-        str_append_char(&plain, i < 5 ? escapes[i].c : '&');
-        at += i < 5 ? strlen(escapes[i].escape) : 1;
+        size_t i = find_escape(text + at);
+        str_append_char(&plain, i < ESCAPES ? escapes[i].c : '&');
+        at += i < ESCAPES ? strlen(escapes[i].escape) : 1;
     }
     str_append_json(out, str_text(&plain), plain.len);
     out->failed = out->failed || plain.failed;

@@ -55,5 +55,7 @@ bool extension_read_text(const char **at, const char *behind, struct extension_s
 /* Normalises a text for people: white space within becomes one space, and is removed around it.
  * False: it is empty, longer than `max_bytes`, or not valid in XML 1.0. */
 bool extension_text_read(const char *text, size_t len, size_t max_bytes, struct str *out);
+/* Whether XML 1.0 accepts the characters, and each & begins one of its five escapes. */
+bool extension_text_is_xml(const char *text);
 /* Appends a text with the five escapes of XML as a JSON string. */
 void extension_text_append_json(struct str *out, const char *text, size_t len);

@@ -747,3 +747,13 @@ void fragment_append_part(struct str *out, const char *fragment, unsigned wanted
     if ((wanted & EXTENSION_ALTERNATES) != 0)
         str_append(out, begin, (size_t)(at - begin));
 }
+
+bool fragment_is_whole(const char *fragment, bool *no_memory)
+{
+    struct str parts = STR_INIT;
+    fragment_append_part(&parts, fragment, EXTENSIONS_ALL);
+    *no_memory = parts.failed;
+    bool whole = !parts.failed && parts.len > 0 && strcmp(str_text(&parts), fragment) == 0;
+    str_done(&parts);
+    return whole && extension_text_is_xml(fragment);
+}

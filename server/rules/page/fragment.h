@@ -137,5 +137,8 @@ enum rule_code fragment_end(struct fragment *f);
  * have. For an invalid fragment it appends the part before the fault, always as well-formed JSON.
  * NULL: none. */
 void fragment_append_json(struct str *out, const char *fragment);
+/* Whether it is one from its first byte to its last, so that a page with it is well-formed. False
+ * with `*no_memory`: unknown. */
+bool fragment_is_whole(const char *fragment, bool *no_memory);
 /* Appends the `wanted` (EXTENSION_…) parts of it. */
 void fragment_append_part(struct str *out, const char *fragment, unsigned wanted);

@@ -97,6 +97,16 @@ static int refuse_symlink(int fd)
     return -1;
 }
 
+/* With O_DIRECTORY a symlink is only not a folder. */
+static void name_symlink(int folder, const char *name)
+{
+    struct stat st;
+    if (errno != ENOTDIR)
+        return;
+    bool is_link = fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+    errno = is_link ? ELOOP : ENOTDIR;
+}
+
 int beneath_open_by_steps(int top, const char *path, int flags)
 {
     if (!is_path(path)) {
@@ -113,6 +123,8 @@ int beneath_open_by_steps(int top, const char *path, int flags)
         int how = last ? flags : O_PATH | O_DIRECTORY;
         how |= (how & O_PATH) ? O_CLOEXEC : ALWAYS_FLAGS;
         int fd = refuse_symlink(openat(folder, name, how | O_NOFOLLOW));
+        if (fd < 0)
+            name_symlink(folder, name);
         if (folder != top)
             close_quietly(folder);
         if (fd < 0 || last)

@@ -26,5 +26,5 @@ static inline bool beneath_is_shortage(int error)
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-/* beneath_open without openat2; for tests. */
+/* beneath_open without openat2: follows no symlink (ELOOP). */
 int beneath_open_by_steps(int top, const char *path, int flags);

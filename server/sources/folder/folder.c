@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -482,19 +484,28 @@ static bool read_changing(struct folder *f)
 static bool visit_folder(void *context, int fd, const char *path)
 {
     struct folder *f = context;
-    if (f->watch != NULL && !tree_watch_folder(f->watch, fd, path)) {
-        /* Watching half of the tree would look like watching all of it. */
-        tree_watch_free(f->watch);
-        f->watch = NULL;
-        f->pass->out->watch_limit = true;
-    }
+    if (f->watch != NULL && !tree_watch_folder(f->watch, fd, path))
+        f->pass->out->watch_limit = true; /* the other folders stay watched */
     return !scan_is_stopped(f->pass);
+}
+
+/* Counts a file or problem, each of which takes memory. */
+static bool has_room(struct folder *f)
+{
+    char why[128];
+    uint64_t most = f->pass->options->max_files;
+    if (most == 0 || ++f->files <= most)
+        return true;
+    snprintf(why, sizeof why,
+             "more than %" PRIu64 " files match: use patterns, or a source of the configuration",
+             most);
+    return scan_fail(f->pass, CATALOGUE_FULL, f->settings->directory, why);
 }
 
 static bool visit_file(void *context, const char *path, const struct stat *st)
 {
     struct folder *f = context;
-    return !scan_is_stopped(f->pass) && check_folder_file(f, path, st);
+    return !scan_is_stopped(f->pass) && has_room(f) && check_folder_file(f, path, st);
 }
 
 static bool visit_problem(void *context, const char *path, const char *code, const char *detail,
@@ -503,7 +514,13 @@ static bool visit_problem(void *context, const char *path, const char *code, con
     struct folder *f = context;
     if (folder)
         record_see_below(&f->pass->kept, path);
-    return scan_problem(f->pass, path, code, detail, folder);
+    return has_room(f) && scan_problem(f->pass, path, code, detail, folder);
+}
+
+static bool go_on(void *context)
+{
+    const struct folder *f = context;
+    return f->stop == NULL || !atomic_load_explicit(f->stop, memory_order_relaxed);
 }
 
 /* Whether a mounted folder seems to have been unmounted, which leaves an empty one. Its entries are
@@ -543,13 +560,18 @@ static bool walk(struct folder *f)
 {
     struct walk_result result;
     struct scan_outcome *out = f->pass->out;
-    struct walk_visit visit = {visit_folder, visit_file, visit_problem, f};
+    struct walk_visit visit = {visit_folder, visit_file, visit_problem,
+                               go_on,        f,          f->pass->options->max_names};
     if (f->watch != NULL)
         tree_watch_walk_begins(f->watch);
     enum walk_status status = walk_folder(f->top, "", &f->match, &visit, &result);
     out->links = result.links > 0;
     out->outside = result.outside;
     snprintf(out->outside_path, sizeof out->outside_path, "%s", result.outside_path);
+    if (status == WALK_FAILED && result.error == E2BIG)
+        return scan_fail(f->pass, CATALOGUE_FULL, f->settings->directory,
+                         "a folder has too many names: use smaller folders, or a source of the "
+                         "configuration");
     if (status == WALK_UNREADABLE || status == WALK_FAILED)
         return scan_fail(f->pass, CATALOGUE_UNAVAILABLE, f->settings->directory,
                          strerrordesc_np(result.error));
@@ -572,14 +594,22 @@ int folder_open_top(const struct source_settings *settings)
     if (root == NULL)
         return beneath_open_top(directory);
     int top = beneath_open_top(root);
-    const char *path = directory + strlen(root);
-    path += strspn(path, "/");
-    if (top < 0 || *path == '\0')
+    size_t len = strlen(root);
+    while (len > 0 && root[len - 1] == '/')
+        len--;
+    const char *below = directory + len;
+    below += strspn(below, "/");
+    if (top < 0 || *below == '\0')
         return top;
-    int fd = beneath_open(top, path, O_RDONLY | O_DIRECTORY);
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", below); /* the API accepts at most 1,000 bytes */
+    len = strlen(path);
+    if (path[len - 1] == '/')
+        path[len - 1] = '\0';
+    int fd = beneath_open_by_steps(top, path, O_RDONLY | O_DIRECTORY);
     int error = errno;
     close(top);
-    errno = error;
+    errno = error == ELOOP ? EXDEV : error;
     return fd;
 }
 
@@ -587,12 +617,23 @@ static bool begin(void *place, struct scan_pass *pass)
 {
     struct folder *f = place;
     f->pass = pass;
+    f->stop = pass->options->stop;
+    f->files = 0;
     if (f->settings->closed)
         return scan_fail(pass, CATALOGUE_UNAVAILABLE, f->settings->directory,
                          "permission denied: it is not below a source_root of this site");
+    if (f->location.base_len == 0) {
+        struct location again;
+        char why[256];
+        location_init(&again, f->settings->url, why, sizeof why);
+        return scan_fail(pass, CATALOGUE_REFUSED, f->settings->directory, why);
+    }
     f->top = folder_open_top(f->settings);
     return f->top >= 0 ||
-           scan_fail(pass, CATALOGUE_UNAVAILABLE, f->settings->directory, strerrordesc_np(errno));
+           scan_fail(pass, CATALOGUE_UNAVAILABLE, f->settings->directory,
+                     errno == EXDEV ? "a symlink leads to it: name the folder below source_root "
+                                      "without symlinks"
+                                    : strerrordesc_np(errno));
 }
 
 static bool find(void *place, struct scan_pass *pass)
@@ -635,6 +676,7 @@ bool folder_init(struct folder *f, const struct source_settings *settings, char 
     f->settings = settings;
     f->match = (struct match){settings->patterns, settings->excludes};
     f->must_split_again = settings->splits;
+    f->location.base_len = 0;
     return location_init(&f->location, settings->url, why, why_size);
 }
 
@@ -650,7 +692,7 @@ void folder_done(struct folder *f)
 static bool watch_one(void *context, int fd, const char *path)
 {
     struct folder *f = context;
-    return tree_watch_folder(f->watch, fd, path);
+    return go_on(f) && tree_watch_folder(f->watch, fd, path);
 }
 
 /* A new folder is watched at once, with all its subfolders, so that the source does not count as
@@ -659,7 +701,7 @@ static bool watch_one(void *context, int fd, const char *path)
 static void appeared(void *context, const char *path)
 {
     struct folder *f = context;
-    struct walk_visit visit = {.folder = watch_one, .context = f};
+    struct walk_visit visit = {.folder = watch_one, .go_on = go_on, .context = f};
     struct walk_result result;
     int top = folder_open_top(f->settings);
     if (top < 0)
@@ -680,7 +722,7 @@ bool folder_watch(struct folder *f)
     struct stat st;
     struct tree_watch_news news;
     if (f->settings->watch && f->watch == NULL) {
-        f->watch = tree_watch_new(f->settings->directory);
+        f->watch = tree_watch_new(f->settings->directory, f->settings->site_id);
         limit = f->watch == NULL && errno != ENOMEM;
     }
     bool found = stat(f->settings->directory, &st) == 0;

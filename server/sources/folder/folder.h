@@ -3,6 +3,7 @@
  * Internal to server/sources/; one thread. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
@@ -14,17 +15,18 @@ struct folder {
     struct location location;
     struct match match;
     /* Kept from scan to scan. */
-    /* NULL: not watched. A scan adds the folders to it, and frees it if the system's limit is
-     * reached */
+    /* NULL: not watched. A scan adds the folders to it, as many as the limits allow */
     struct tree_watch *watch;
     struct record_list unsettled; /* files that were being written; sorted */
     bool must_split_again;        /* no scan since folder_init has split all that must be split */
     bool links;                   /* symlinks were followed, so an event with any name may matter */
     dev_t top_device;             /* as folder_watch found it */
     ino_t top_inode;
+    const atomic_bool *stop; /* of the last scan; ends the walk of a new folder, too. NULL */
     /* Of the current scan. */
     struct scan_pass *pass;
     int top;
+    uint64_t files;              /* and problems, so far */
     struct record_list changing; /* paths to read again */
     struct record_list leaving;  /* paths left for the next scan */
     bool split_waits;            /* a file to split is left for the next scan */
@@ -34,7 +36,8 @@ struct folder {
 extern const struct source_kind folder_kind;
 
 /* Initialises a zeroed folder, or gives one other settings and keeps its memory of former scans.
- * False: the URL is invalid, and `why` gets a sentence. */
+ * False: the URL is invalid, and `why` gets a sentence; `location.base_len` is 0, and each scan
+ * fails. */
 bool folder_init(struct folder *f, const struct source_settings *settings, char *why,
                  size_t why_size);
 /* Frees everything; also if it was never initialised. */
@@ -44,8 +47,9 @@ void folder_done(struct folder *f);
  * Tries again each time, since the system's limit may have been raised. True: the limit is reached.
  */
 bool folder_watch(struct folder *f);
-/* Opens the folder of the settings, beneath their root; -1 with errno. EXDEV: a symlink leads out
- * of the root. */
+/* Opens the folder of the settings, beneath their root; -1 with errno. EXDEV: the path from the
+ * root to the folder has a symlink: who can write there could make it lead to a folder of others
+ * below the root. */
 int folder_open_top(const struct source_settings *settings);
 /* A descriptor to poll for folder_read_news; -1: not watched. */
 int folder_fd(const struct folder *f);
@@ -75,9 +79,12 @@ enum read_status folder_read_file(int top, const char *path, const struct sitema
 
 struct tree_watch;
 
+/* How many watches all folders may have together. Before: no bound. Thread safe. */
+void tree_watch_share(uint64_t most);
 /* NULL with errno; EMFILE or ENOSPC: the system's limit is reached. `directory` (borrowed) is the
- * path of the top, for systems without /proc. */
-struct tree_watch *tree_watch_new(const char *directory);
+ * path of the top, for systems without /proc. `site_id`: of the only site of the source, which has
+ * a share of the watches (server/base/site_group.h); 0: the source has no bound. */
+struct tree_watch *tree_watch_new(const char *directory, int64_t site_id);
 void tree_watch_free(struct tree_watch *w);
 /* A descriptor to poll for tree_watch_read. */
 int tree_watch_fd(const struct tree_watch *w);
@@ -85,15 +92,16 @@ int tree_watch_fd(const struct tree_watch *w);
 /* A walk of the whole tree begins, and has ended without leaving anything out. */
 void tree_watch_walk_begins(struct tree_watch *w);
 void tree_watch_walk_ends(struct tree_watch *w);
-/* Watches the folder that `fd` refers to. False with errno (ENOSPC): the limit is reached. */
+/* Watches the folder that `fd` refers to. False with errno (ENOSPC): a limit is reached. */
 bool tree_watch_folder(struct tree_watch *w, int fd, const char *path);
 
 struct tree_watch_news {
     bool changed;  /* a change that concerns the source */
     bool overflow; /* events were lost */
 };
-/* Reads pending events. `match` decides which names concern the source; NULL: all do. Calls
- * `appeared` for a folder that was created or moved below the top. */
+/* Reads pending events, a bounded number: the descriptor stays ready for the others. `match`
+ * decides which names concern the source; NULL: all do. Calls `appeared` for a folder that was
+ * created or moved below the top. */
 void tree_watch_read(struct tree_watch *w, const struct match *match,
                      void (*appeared)(void *context, const char *path), void *context,
                      struct tree_watch_news *out);

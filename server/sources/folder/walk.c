@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +17,7 @@
 #include "server/base/str.h"
 #include "server/base/text.h"
 #include "server/sources/folder/beneath.h"
+#include "server/sources/folder/glob.h"
 #include "server/sources/sources.h"
 
 /* The names in one folder. */
@@ -44,43 +44,45 @@ static const char *name_of(const char *path)
 }
 
 /* The slashes at the ends of a pattern only select what it is compared with. */
-static bool matches(const char *pattern, const char *path, int flags)
+static bool matches(const struct glob_path *path, const char *pattern, unsigned flags)
 {
-    char bare[SOURCE_MAX_PATH_BYTES + 1];
     bool anchored = *pattern == '/';
     size_t len = strlen(pattern += anchored);
     if (len > 0 && pattern[len - 1] == '/')
         len--;
-    if (len >= sizeof bare)
-        return false;
-    memcpy(bare, pattern, len);
-    bare[len] = '\0';
-    if (!anchored && strchr(bare, '/') == NULL)
-        path = name_of(path);
-    return fnmatch(bare, path, FNM_PATHNAME | flags) == 0;
+    if (!anchored && memchr(pattern, '/', len) == NULL)
+        flags |= GLOB_NAME;
+    return glob_match(path, pattern, len, flags);
 }
 
-static bool matches_any(const char *const *patterns, const char *path, int flags)
+static bool matches_any(const char *const *patterns, const char *path, unsigned flags)
 {
-    for (; patterns != NULL && *patterns != NULL; patterns++)
-        if (matches(*patterns, path, flags))
+    struct glob_path prepared;
+    if (patterns == NULL || *patterns == NULL || !glob_init(&prepared, path, flags))
+        return false;
+    for (; *patterns != NULL; patterns++)
+        if (matches(&prepared, *patterns, flags))
             return true;
     return false;
+}
+
+static bool is_listed(const char *folder)
+{
+    /* Every ext4 file system has lost+found at its top, which only root can read. */
+    return *name_of(folder) != '.' && strcmp(folder, "lost+found") != 0;
 }
 
 bool match_file(const struct match *m, const char *path)
 {
     bool wanted = m->patterns != NULL
-                      ? matches_any(m->patterns, path, FNM_PERIOD)
-                      : matches_any(usual_patterns, path, FNM_PERIOD | FNM_CASEFOLD);
-    return wanted && !matches_any(m->excludes, path, 0);
+                      ? matches_any(m->patterns, path, GLOB_DOTS)
+                      : matches_any(usual_patterns, path, GLOB_DOTS | GLOB_ANY_CASE);
+    return wanted && !matches_any(m->excludes, path, GLOB_ABOVE);
 }
 
 bool match_folder(const struct match *m, const char *path)
 {
-    const char *name = name_of(path);
-    /* Every ext4 file system has lost+found at its top, which only root can read. */
-    return *name != '.' && strcmp(path, "lost+found") != 0 && !matches_any(m->excludes, path, 0);
+    return is_listed(path) && !matches_any(m->excludes, path, GLOB_ABOVE);
 }
 
 bool match_whole(const struct match *m, const char *path)
@@ -92,11 +94,11 @@ bool match_whole(const struct match *m, const char *path)
     unsigned depth = 0;
     for (char *slash = strchr(folder, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (++depth > SOURCE_MAX_DEPTH || !match_folder(m, folder))
+        if (++depth > SOURCE_MAX_DEPTH || !is_listed(folder))
             return false;
         *slash = '/';
     }
-    return match_file(m, path);
+    return match_file(m, path); /* an exclude of a folder is one of the file */
 }
 
 bool location_init(struct location *l, const char *url, char *why, size_t why_size)
@@ -289,9 +291,15 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Reads all names except "." and "..", sorted. Does not close `fd`. Returns 0 or an errno (ENOMEM).
- */
-static int walk_names_read(int fd, struct walk_names *out)
+static bool goes_on(const struct walk_visit *visit, size_t names)
+{
+    return names % WALK_LOOK_NAMES != 0 || visit->go_on == NULL || visit->go_on(visit->context);
+}
+
+/* Reads all names except "." and "..", sorted. Does not close `fd`. Returns 0 or an errno (ENOMEM;
+ * ECANCELED: it was stopped; E2BIG: too many, with the `held` ones). */
+static int walk_names_read(int fd, const struct walk_visit *visit, size_t held,
+                           struct walk_names *out)
 {
     *out = (struct walk_names){0};
     /* A new open file description, so that the caller's position in the listing does not change. */
@@ -314,13 +322,21 @@ static int walk_names_read(int fd, struct walk_names *out)
         }
         if (is_dots(entry->d_name) || !type_of(fd, entry, &type))
             continue;
+        if (!goes_on(visit, out->count)) {
+            error = ECANCELED;
+            break;
+        }
+        if (visit->max_names != 0 && held + out->count >= visit->max_names) {
+            error = E2BIG;
+            break;
+        }
         if (!add(out, entry->d_name, type)) {
             error = ENOMEM;
             break;
         }
     }
     closedir(listing);
-    if (out->count > 1)
+    if (error == 0 && out->count > 1)
         qsort(out->at, out->count, sizeof out->at[0], compare);
     if (error != 0)
         walk_names_done(out);
@@ -340,6 +356,7 @@ struct walk {
     const struct walk_visit *visit;
     struct walk_result *result;
     uint64_t linked_folders;
+    size_t names; /* in memory */
     unsigned depth;
     struct level levels[SOURCE_MAX_DEPTH + 1]; /* the folders being listed, the top first */
     size_t path_len;
@@ -533,7 +550,7 @@ static int check_place(struct walk *w, int fd)
 static enum walk_status list_once(struct walk *w, int fd)
 {
     struct walk_names names;
-    int error = walk_names_read(fd, &names);
+    int error = walk_names_read(fd, w->visit, w->names, &names);
     if (error == 0) {
         error = check_place(w, fd);
         if (error != 0)
@@ -541,10 +558,13 @@ static enum walk_status list_once(struct walk *w, int fd)
     }
     if (error == ENOENT)
         return WALK_DONE;
+    if (error == ECANCELED)
+        return WALK_STOPPED;
     if (error != 0) {
         w->result->error = error;
-        return beneath_is_shortage(error) ? WALK_FAILED : WALK_UNREADABLE;
+        return beneath_is_shortage(error) || error == E2BIG ? WALK_FAILED : WALK_UNREADABLE;
     }
+    w->names += names.count;
     size_t len = w->path_len;
     enum walk_status status = WALK_DONE;
     for (size_t i = 0; i < names.count && status == WALK_DONE; i++) {
@@ -556,9 +576,10 @@ static enum walk_status list_once(struct walk *w, int fd)
         memcpy(w->path + at, text, name_len);
         w->path[at + name_len] = '\0';
         w->path_len = at + name_len;
-        status = visit_name(w, fd, names.at[i]);
+        status = goes_on(w->visit, i) ? visit_name(w, fd, names.at[i]) : WALK_STOPPED;
     }
     w->path[w->path_len = len] = '\0';
+    w->names -= names.count;
     walk_names_done(&names);
     return status;
 }

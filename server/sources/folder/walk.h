@@ -49,11 +49,13 @@ bool location_path(const struct location *l, const char *origin, const char *url
 /* Folders reached through symlinks in one walk: links to each other would multiply. */
 #define WALK_MAX_LINKED_FOLDERS 4096u
 
+#define WALK_LOOK_NAMES 64u
+
 enum walk_status {
     WALK_DONE,
     WALK_STOPPED,
     WALK_UNREADABLE, /* the top, or `start`, cannot be listed */
-    WALK_FAILED,     /* no memory or descriptors; says nothing about the folder */
+    WALK_FAILED,     /* no memory or descriptors (says nothing about the folder), or `max_names` */
 };
 
 /* Callbacks; each returns false to stop. All except `folder` may be NULL. Paths are relative and
@@ -67,7 +69,12 @@ struct walk_visit {
      * it is a folder, the files below it are unknown. */
     bool (*problem)(void *context, const char *path, const char *code, const char *detail,
                     bool folder);
+    /* Whether to go on: called every WALK_LOOK_NAMES names, also where none matches. */
+    bool (*go_on)(void *context);
     void *context;
+    /* Names of a folder and of the folders above it, which are all in memory; 0: no bound. Beyond
+     * it the walk fails with E2BIG. */
+    size_t max_names;
 };
 
 struct walk_result {

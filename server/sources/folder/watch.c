@@ -3,6 +3,7 @@
 #include "server/sources/folder/folder.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/base/site_group.h"
 #include "server/sources/sources.h"
 
 /* IN_CREATE: for folders, and for complete files made by link(2). IN_ATTRIB: a file may have become
@@ -17,6 +19,38 @@
 #define EVENTS                                                                                     \
     (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_CREATE | IN_ATTRIB |            \
      IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
+
+/* The kernel counts the watches of all folders together. */
+static struct {
+    pthread_mutex_t lock;
+    uint64_t most, taken, of[SITE_GROUPS];
+} watches = {.lock = PTHREAD_MUTEX_INITIALIZER, .most = UINT64_MAX};
+
+void tree_watch_share(uint64_t most)
+{
+    pthread_mutex_lock(&watches.lock);
+    watches.most = most;
+    pthread_mutex_unlock(&watches.lock);
+}
+
+static bool take_watch(int64_t site_id)
+{
+    uint64_t *own = &watches.of[site_group_of(site_id)];
+    pthread_mutex_lock(&watches.lock);
+    bool takes = site_id == 0 || site_has_room(*own, watches.taken, watches.most);
+    watches.taken += takes;
+    *own += takes;
+    pthread_mutex_unlock(&watches.lock);
+    return takes;
+}
+
+static void give_watches(int64_t site_id, uint64_t count)
+{
+    pthread_mutex_lock(&watches.lock);
+    watches.taken -= count;
+    watches.of[site_group_of(site_id)] -= count;
+    pthread_mutex_unlock(&watches.lock);
+}
 
 struct watched {
     int wd;
@@ -26,18 +60,20 @@ struct watched {
 
 struct tree_watch {
     int fd;
+    int64_t site_id;
     const char *directory;
     struct watched *folders; /* by wd ascending */
     size_t count, capacity;
     unsigned walk;
 };
 
-struct tree_watch *tree_watch_new(const char *directory)
+struct tree_watch *tree_watch_new(const char *directory, int64_t site_id)
 {
     struct tree_watch *w = calloc(1, sizeof *w);
     if (w == NULL)
         return NULL;
     w->directory = directory;
+    w->site_id = site_id;
     w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->fd < 0) {
         int error = errno;
@@ -53,6 +89,7 @@ void tree_watch_free(struct tree_watch *w)
     if (w == NULL)
         return;
     close(w->fd);
+    give_watches(w->site_id, w->count);
     for (size_t i = 0; i < w->count; i++)
         free(w->folders[i].path);
     free(w->folders);
@@ -91,8 +128,10 @@ static bool remember(struct tree_watch *w, int wd, const char *path)
         return true;
     }
     char *copy = strdup(path);
-    if (copy == NULL)
+    if (copy == NULL) {
+        errno = ENOMEM;
         return false;
+    }
     if (known != NULL) {
         free(known->path);
         known->path = copy;
@@ -104,10 +143,16 @@ static bool remember(struct tree_watch *w, int wd, const char *path)
         struct watched *folders = realloc(w->folders, capacity * sizeof folders[0]);
         if (folders == NULL) {
             free(copy);
+            errno = ENOMEM;
             return false;
         }
         w->folders = folders;
         w->capacity = capacity;
+    }
+    if (!take_watch(w->site_id)) {
+        free(copy);
+        errno = ENOSPC;
+        return false;
     }
     size_t at = place_of(w, wd); /* descriptors ascend, so this is mostly the end */
     memmove(&w->folders[at + 1], &w->folders[at], (w->count - at) * sizeof w->folders[0]);
@@ -122,6 +167,7 @@ static void forget(struct tree_watch *w, int wd)
     if (known == NULL)
         return;
     free(known->path);
+    give_watches(w->site_id, 1);
     w->count--;
     memmove(known, known + 1, (size_t)(w->folders + w->count - known) * sizeof *known);
 }
@@ -139,8 +185,9 @@ bool tree_watch_folder(struct tree_watch *w, int fd, const char *path)
         wd = inotify_add_watch(w->fd, name, EVENTS);
     }
     if (wd >= 0 && !remember(w, wd, path)) {
+        int error = errno;
         inotify_rm_watch(w->fd, wd);
-        errno = ENOMEM;
+        errno = error;
         return false;
     }
     /* Any other failure means that it is gone or unreadable, which the walk reports. */
@@ -163,6 +210,7 @@ void tree_watch_walk_ends(struct tree_watch *w)
         inotify_rm_watch(w->fd, w->folders[i].wd);
         free(w->folders[i].path);
     }
+    give_watches(w->site_id, w->count - left);
     w->count = left;
 }
 
@@ -225,6 +273,10 @@ static void handle(const struct reading *r, const struct inotify_event *event)
         r->news->changed = true;
 }
 
+/* At most about a full queue: a folder that changes all the time must not keep its thread from
+ * scans and from its end. */
+#define READS 32
+
 void tree_watch_read(struct tree_watch *w, const struct match *match,
                      void (*appeared)(void *context, const char *path), void *context,
                      struct tree_watch_news *out)
@@ -232,7 +284,7 @@ void tree_watch_read(struct tree_watch *w, const struct match *match,
     _Alignas(struct inotify_event) char bytes[32768];
     *out = (struct tree_watch_news){0};
     struct reading reading = {w, match, appeared, context, out};
-    for (;;) {
+    for (int i = 0; i < READS; i++) {
         ssize_t len = read(w->fd, bytes, sizeof bytes);
         if (len < 0 && errno == EINTR)
             continue;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/base/clock.h"
+#include "server/base/site_group.h"
 #include "server/rules/http/freshness.h"
 #include "server/rules/lastmod.h"
 #include "server/sources/child_store.h"
@@ -69,12 +70,13 @@ static int64_t copy_date(const struct poll *p, const uint64_t hash[2], const cha
 }
 
 /* Keeps the copy of a good sitemap. `lastmod`: the date that its entry gets; NULL: it keeps its
- * own. */
-static void keep_copy(struct poll *p, const struct sitemap_file *file, const char *lastmod)
+ * own. False: the copy could not be written. */
+static bool keep_copy(struct poll *p, const struct sitemap_file *file, const char *lastmod)
 {
-    if (p->copy != NULL)
-        child_copy_keep(p->copy, file->hash, copy_date(p, file->hash, lastmod));
+    bool kept =
+        p->copy != NULL && child_copy_keep(p->copy, file->hash, copy_date(p, file->hash, lastmod));
     p->copy = NULL;
+    return kept || !p->copy_begun;
 }
 
 struct settled {
@@ -194,7 +196,9 @@ static void mark_stale(const struct poll *p, const struct check_record *before, 
         set_mark(&s->write.record, CHECK_DATE_STALE, true);
 }
 
-static void settle_good(struct poll *p, const struct child_verdict *v,
+/* False: new content could not be copied. Then the result must not be stored: crawlers would see a
+ * new date in the index, and get the older copy. */
+static bool settle_good(struct poll *p, const struct child_verdict *v,
                         const struct fetch_reply *reply, const struct sitemap_file *file,
                         struct settled *s)
 {
@@ -205,8 +209,8 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
         apply_split(p, file, s);
     else if (!v->same)
         apply_content(p, reply, file, s);
-    if (!v->same && !split_was(p))
-        keep_copy(p, file, s->write.lastmod_to);
+    if (!v->same && !split_was(p) && !keep_copy(p, file, s->write.lastmod_to) && s->dates.changed)
+        return false;
     if (!v->same)
         record_split(p, record);
     keep_validators(record, reply);
@@ -237,6 +241,7 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
         record->interval_s = (uint32_t)fresh;
     if (record->marks & CHECK_VALIDATORS_LIE)
         record->interval_s = interval_liar(record->interval_s, bounds);
+    return true;
 }
 
 static bool is_same_trouble(enum check_state a, enum check_state b)
@@ -342,10 +347,10 @@ static bool read_entry_late(struct poll *p)
 }
 
 /* Discards this poll; the sitemap is polled again soon. */
-static void requeue(struct poll *p)
+static void requeue(struct poll *p, uint32_t wait_s)
 {
     run_enqueue(p->remote, p->host, p->record.site_id,
-                (struct due){p->record.id, (uint32_t)p->now + AGAIN_S, p->record.interval_s});
+                (struct due){p->record.id, (uint32_t)p->now + wait_s, p->record.interval_s});
 }
 
 /* A poll only for a copy that found the known content, or nothing good, changes nothing in the
@@ -381,14 +386,21 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
     uint32_t wait;
     if (v->state == CHECK_GOOD && !v->same && !split_was(p) && !p->entry_read &&
         !read_entry_late(p)) {
-        requeue(p);
+        requeue(p, AGAIN_S);
         return;
     }
     record->state = v->state;
     record->status = reply->status;
     record->checked_at = p->now;
     if (v->state == CHECK_GOOD) {
-        settle_good(p, v, reply, file, &s);
+        if (!settle_good(p, v, reply, file, &s)) {
+            poll_count(r, child_result(v, false), reply->got_bytes, clock_now_ms() - p->began_ms);
+            if (p->ask != NULL)
+                remote_request_fail(p->ask, "it has changed, and a copy of it cannot be written");
+            p->ask = NULL;
+            requeue(p, interval_trouble(CHECK_BROKEN, 1, run_bounds(r)));
+            return;
+        }
         wait = record->interval_s;
         if (public_check_differs(p, record)) {
             uint32_t trouble = interval_trouble(record->state, record->failures, run_bounds(r));
@@ -490,7 +502,8 @@ static bool is_conditional(const struct poll *p)
            (k->etag != NULL || k->last_modified != NULL);
 }
 
-/* NOT_FOUND: it is no longer watched. BUSY: the site has as many polls under way as it may. */
+/* NOT_FOUND: it is no longer watched. BUSY: the site would have more polls under way, with this
+ * one, than places were free: several sites with slow hosts leave some to others. */
 static enum catalogue_status read_child(struct poll *p, struct catalogue_view *view, int64_t id,
                                         bool asked)
 {
@@ -506,9 +519,12 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
     p->source = run_source(p->remote, p->record.source);
     bool wanted = *p->record.source != '\0' ? p->source != NULL && p->source->settings->check
                                             : p->site != NULL && p->site->check;
-    if (!wanted || p->site == NULL || !run_request_url(p->source, p->record.loc, &p->url))
+    if (p->site == NULL)
+        return CATALOGUE_CONFLICT;
+    if (!wanted || !run_request_url(p->source, p->record.loc, &p->url))
         return CATALOGUE_NOT_FOUND;
-    if (of_site(p->remote, p->record.site_id) > RUN_SHARE)
+    if (!site_has_room(of_site(p->remote, p->record.site_id) - 1, p->remote->polling - 1,
+                       RUN_TRANSFERS)) /* this poll is counted in both */
         return CATALOGUE_BUSY;
     p->splits = split_can(p);
     if (!copy_hosts(p))
@@ -519,6 +535,7 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
 }
 
 static const char not_now[] = "it cannot be polled now";
+const char check_site_removed[] = "its site was removed";
 
 bool check_begin(struct remote *r, struct remote_host *host, struct due due,
                  struct remote_ask *asked, const char **why)
@@ -531,7 +548,9 @@ bool check_begin(struct remote *r, struct remote_host *host, struct due due,
         status = read_child(p, view, due.id, asked != NULL);
         catalogue_view_end(view);
     }
-    *why = status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND ? not_now : NULL;
+    *why = status == CATALOGUE_CONFLICT                              ? check_site_removed
+           : status == CATALOGUE_OK || status == CATALOGUE_NOT_FOUND ? NULL
+                                                                     : not_now;
     const char *put_off = status == CATALOGUE_OK ? split_requeue(p, asked != NULL) : NULL;
     if (put_off != NULL) {
         *why = asked != NULL ? put_off : NULL;

@@ -89,6 +89,21 @@ static void report_child(struct child_verdict *out, enum check_state state, cons
     snprintf(out->detail, sizeof out->detail, "%s", detail);
 }
 
+/* Names the foreign host: if the site moved there, `upstream` is to name it. */
+static void report_redirect(const struct child_answer *a, struct child_verdict *out)
+{
+    char detail[sizeof out->detail];
+    const char *to = str_text(&a->reply->redirect);
+    struct url url;
+
+    if (a->hop == HOP_FOREIGN && url_parse(to, strlen(to), &url, NULL) == RULE_OK)
+        snprintf(detail, sizeof detail, "%s: %.*s", hop_sentence(a->hop),
+                 url.origin_len < 300 ? url.origin_len : 300, url.text);
+    else
+        snprintf(detail, sizeof detail, "%s", hop_sentence(a->hop));
+    report_child(out, CHECK_UNREACHABLE, "redirect", detail);
+}
+
 static const char *fetch_word(enum fetch_status status)
 {
     switch (status) {
@@ -216,7 +231,7 @@ void child_check(const struct child_answer *a, struct child_verdict *out)
     if (fetch_is_wall(a->reply)) {
         report_refused(a->reply, "bot-wall", "", out);
     } else if (a->hop != HOP_END) {
-        report_child(out, CHECK_UNREACHABLE, "redirect", hop_sentence(a->hop));
+        report_redirect(a, out);
     } else if (a->reply->status == 304 && a->conditional) {
         out->state = CHECK_GOOD;
         out->same = true;

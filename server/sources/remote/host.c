@@ -150,10 +150,17 @@ uint32_t interval_next(uint32_t interval_s, bool changed, struct interval_bounds
     return within(changed ? from / 3 : from + from / 4, bounds);
 }
 
+int64_t interval_pass_rest_ms(int64_t shared_ms, int64_t took_ms)
+{
+    int64_t rest = shared_ms * REST_FACTOR;
+    if (rest < took_ms)
+        rest = took_ms;
+    return rest < REST_MOST_MS ? rest : REST_MOST_MS;
+}
+
 int64_t interval_rest_ms(int64_t took_ms)
 {
-    int64_t rest = took_ms * REST_FACTOR;
-    return rest < REST_MOST_MS ? rest : REST_MOST_MS;
+    return interval_pass_rest_ms(took_ms, took_ms);
 }
 
 bool interval_is_none(enum check_state state)

@@ -63,6 +63,9 @@ int64_t interval_together(int64_t at, uint32_t wait_s);
 /* The pause after a pass over all rows that took so long: a client that triggers passes without end
  * uses a twentieth of the thread; a pass of more than 3 s runs at most once a minute. */
 int64_t interval_rest_ms(int64_t took_ms);
+/* The same where only `shared_ms` of the pass count, since the rest of it pauses by itself; but at
+ * least as long as the pass took. */
+int64_t interval_pass_rest_ms(int64_t shared_ms, int64_t took_ms);
 
 /* Whether there is no sitemap in this state, so that its entry may be dropped. */
 bool interval_is_none(enum check_state state);

@@ -13,8 +13,9 @@
 #include "server/rules/http/negotiate.h"
 #include "server/sources/remote/run.h"
 
-#define FULL_EVERY_S (7 * 86400)
-#define LIST_FRESH_S 3600u
+#define FULL_EVERY_S    (7 * 86400)
+#define REFUSED_EVERY_S 3600 /* where members are refused */
+#define LIST_FRESH_S    3600u
 
 /* Answers all requests in the list with a result or a failure. */
 static void answer_requests(struct remote_ask **asks, const struct change_result *result,
@@ -55,7 +56,8 @@ void list_keep(char **to, const char *text)
     *to = copy;
 }
 
-/* Writes the state of the list, for the next start. */
+/* Writes the state of the list, for the next start: without validators if the next poll reads the
+ * whole list. */
 static void write_list(struct poll *p, unsigned http_status)
 {
     struct remote_source *s = p->source;
@@ -78,8 +80,8 @@ static void write_list(struct poll *p, unsigned http_status)
                    .changed_at = s->answered,
                    .full_at = s->full_at,
                    .since = s->since,
-                   .etag = s->etag,
-                   .last_modified = s->modified,
+                   .etag = s->whole ? NULL : s->etag,
+                   .last_modified = s->whole ? NULL : s->modified,
                    .problem = s->problem,
                    .detail = s->status.failure}};
     if (s->list_id == 0 || !run_write(p->remote, &write))
@@ -243,6 +245,7 @@ static void on_scan(struct poll *p, const struct list_found *found)
     s->claims_are_now = found->claims_are_now;
     s->answered = found->answered;
     s->full_at = p->now;
+    s->registry_seen = p->registry->registry_revision;
     list_works(p);
     record_scan(p, out);
     s->frozen = out->result.frozen > 0;
@@ -443,6 +446,7 @@ static void load_list(struct remote *r, struct remote_source *s, const struct ch
 void list_load_all(struct remote *r)
 {
     struct catalogue_view *view;
+    struct registry *registry;
     bool whole = true;
     for (size_t i = 0; i < r->plan->count; i++)
         whole = whole && r->sources[i].list_id != 0;
@@ -452,11 +456,18 @@ void list_load_all(struct remote *r)
         r->load = true;
         return;
     }
+    if (catalogue_view_registry(view, &registry) != CATALOGUE_OK) {
+        catalogue_view_end(view);
+        r->load = true;
+        return;
+    }
     for (size_t i = 0; i < r->plan->count; i++) {
         struct remote_source *s = &r->sources[i];
         struct check_record k;
         if (s->list_id != 0)
             continue;
+        const struct registry_site *site = remote_site_of(registry, s->settings);
+        s->site_id = site != NULL ? site->id : 0;
         digest_settings(r, s);
         if (catalogue_view_check_list(view, s->settings->name, &k) != CATALOGUE_OK) {
             struct check_write add = {.kind = CHECK_ADD,
@@ -469,6 +480,24 @@ void list_load_all(struct remote *r)
             reset_list(r, s, &k);
         } else {
             load_list(r, s, &k, view);
+        }
+    }
+    registry_unref(registry);
+    catalogue_view_end(view);
+}
+
+void list_show_all(struct remote *r)
+{
+    struct catalogue_view *view;
+    if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK)
+        return;
+    for (size_t i = 0; i < r->plan->count; i++) {
+        struct remote_source *s = &r->sources[i];
+        struct check_record k;
+        if (s->polling == NULL && s->asks == NULL && s->dry_asks == NULL && s->list_id != 0 &&
+            catalogue_view_check_list(view, s->settings->name, &k) == CATALOGUE_OK) {
+            s->next_at = k.next_at;
+            show_list(r, s, &k, view);
         }
     }
     catalogue_view_end(view);
@@ -511,6 +540,14 @@ static bool is_forgotten(struct remote *r, struct remote_source *source)
     return forgotten;
 }
 
+/* What is refused may be accepted now, although the list is the same: its site was added, another
+ * source was removed, an index has room again. */
+static bool tries_refused(const struct poll *p, const struct remote_source *s)
+{
+    return s->status.refused > 0 && (s->registry_seen != p->registry->registry_revision ||
+                                     p->now - s->full_at >= REFUSED_EVERY_S);
+}
+
 bool list_begin(struct remote *r, struct remote_source *source)
 {
     struct remote_host *host = run_host(r, &source->upstream);
@@ -531,7 +568,7 @@ bool list_begin(struct remote *r, struct remote_source *source)
     p->dry_run = source->dry_asks != NULL && source->asks == NULL && p->now < source->next_at;
     bool whole = is_forgotten(r, source) || source->whole || source->asks != NULL ||
                  source->dry_asks != NULL || p->now - source->full_at >= FULL_EVERY_S ||
-                 p->now < source->full_at || source->problem != NULL;
+                 p->now < source->full_at || source->problem != NULL || tries_refused(p, source);
     poll_begin_span(p, source->asks != NULL ? source->asks : source->dry_asks);
     poll_headers(p, whole ? NULL : source->etag, whole ? NULL : source->modified);
     pthread_mutex_lock(&r->lock);

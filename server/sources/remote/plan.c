@@ -149,8 +149,8 @@ static bool is_host_of(const struct registry_site *site, const struct url *url)
     return false;
 }
 
-static const struct registry_site *site_of_source(const struct registry *registry,
-                                                  const struct source_settings *source)
+const struct registry_site *remote_site_of(const struct registry *registry,
+                                           const struct source_settings *source)
 {
     const struct registry_site *site = NULL;
     if (source->site_id != 0)
@@ -173,7 +173,7 @@ static bool has_frozen_list(const struct registry *registry, const struct regist
 
 bool remote_is_frozen(const struct registry *registry, const struct source_settings *source)
 {
-    const struct registry_site *site = site_of_source(registry, source);
+    const struct registry_site *site = remote_site_of(registry, source);
     if (site != NULL)
         return has_frozen_list(registry, site);
     for (size_t i = 0; i < registry->site_count; i++)
@@ -190,7 +190,7 @@ bool remote_may_request(const struct registry *registry, const struct registry_s
     if (upstream != NULL && url_same_server(upstream, to))
         return true;
     if (of_list)
-        site = site_of_source(registry, source);
+        site = remote_site_of(registry, source);
     bool allowed = is_host_of(site, to);
     /* It may register for any site: those that have the upstream's host. */
     for (size_t i = 0; of_list && site == NULL && !allowed && i < registry->site_count; i++)

@@ -93,7 +93,7 @@ void poll_read_head(struct poll *p, const struct fetch_reply *reply)
 
 int poll_group(const struct poll *p)
 {
-    return site_group_of(p->list ? p->source->settings->site_id : p->record.site_id);
+    return site_group_of(p->list ? p->source->site_id : p->record.site_id);
 }
 
 static unsigned count_other_sites(const struct poll *p)
@@ -159,20 +159,23 @@ static bool feed_body(void *context, const struct fetch_reply *reply, const char
     return false;
 }
 
-/* Whether to compress the copy: the host map needed it unpacked, and its name says .gz. */
-static bool is_packed(const struct poll *p)
+/* Whether to compress a copy that begins with this byte: its name says .gz, and a content coding or
+ * the host map has unpacked it. */
+static bool is_packed(const struct poll *p, char first)
 {
     struct url url;
-    return p->source->settings->host_map != NULL &&
-           url_split(p->record.loc, strlen(p->record.loc), &url) && ends_with(&url, ".gz");
+    return first != '\x1f' && url_split(p->record.loc, strlen(p->record.loc), &url) &&
+           ends_with(&url, ".gz");
 }
 
 static void store_copy(void *context, const char *bytes, size_t len)
 {
     struct poll *p = context;
-    if (p->copy == NULL)
+    if (!p->copy_begun && len > 0) { /* once: a copy that begins later lacks a part */
+        p->copy_begun = true;
         p->copy = child_copy_begin(p->remote->options.store, p->record.site_id, p->record.loc,
-                                   is_packed(p));
+                                   is_packed(p, *bytes));
+    }
     if (p->copy != NULL)
         child_copy_write(p->copy, bytes, len);
 }
@@ -198,6 +201,7 @@ static bool make_reader(struct poll *p)
     if (p->look == NULL) { /* drop the copy of a redirect's response; a public look makes none */
         child_copy_drop(p->copy);
         p->copy = NULL;
+        p->copy_begun = false;
     }
     if (p->list)
         return (p->upstream = upstream_new(p->now, &p->source->upstream, map)) != NULL;
@@ -312,23 +316,31 @@ struct poll *poll_new(struct remote *r, struct remote_host *host)
     return p;
 }
 
+/* What a response says about the host counts for its own site: a tenant must not make a host rest
+ * that other sites use. */
 void poll_release_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
                        int64_t retry_after_s)
 {
-    if (p->splits) {
-        p->host->apart--;
-        p->host->pace.running++;
-    }
-    host_end(&p->host->pace, clock_now_ms(), outcome, took_ms, retry_after_s);
+    struct host_part *part = run_part(p->host, poll_group(p));
+    p->host->apart -= p->splits;
+    if (!p->splits)
+        host_end(&p->host->pace, clock_now_ms(), HOST_DROPPED, 0, -1);
+    if (part == NULL)
+        return;
+    part->pace.running += p->splits;
+    host_end(&part->pace, clock_now_ms(), outcome, took_ms, retry_after_s);
 }
 
 void poll_enter_host(struct poll *p)
 {
+    struct host_part *part = run_part(p->host, poll_group(p));
     host_begin(&p->host->pace, clock_now_ms(), p->remote->plan->bounds.rate);
-    if (p->splits) {
-        p->host->apart++;
-        p->host->pace.running--;
-    }
+    p->host->pace.running -= p->splits;
+    p->host->apart += p->splits;
+    if (part == NULL)
+        return;
+    host_begin(&part->pace, clock_now_ms(), p->remote->plan->bounds.rate);
+    part->pace.running -= p->splits;
 }
 
 void poll_cancel(struct poll *p, const char *failure)

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "server/base/clock.h"
+#include "server/base/site_group.h"
 #include "server/rules/host_map.h"
 #include "server/sources/child_store.h"
 #include "server/sources/remote/run.h"
@@ -17,12 +18,12 @@
            */
 #define RETRY_MS        5000
 #define CLOCK_SLACK_S   60
-#define LOOKED_MOST     64 /* sitemaps of a host in one step */
+#define LOOKED_MOST     64   /* sitemaps of a host in one step */
+#define SITE_REMOVED_S  3600 /* until a sitemap of a removed site is looked at again */
 #define END_LANDING_MS  500
 #define ASK_MS          20 /* while a caller waits for a poll */
 #define ASKS_OF_SITE    8  /* requested polls that may wait; each reads the catalogue */
 #define SCANS_OF_SOURCE 4  /* requested scans that may wait; each keeps a connection waiting */
-#define LISTS_OF_SITE   4  /* concurrent polls of lists whose sources a site's tokens created */
 #define HOSTS_LEAST     64 /* fewer hosts are not worth a sweep */
 
 int64_t run_now(const struct remote *r)
@@ -160,6 +161,11 @@ void run_move_due(struct remote *r, const int64_t *ids, size_t count, uint32_t a
             due_move(&r->hosts[i]->parts[k].heap, ids, count, at);
 }
 
+static double most(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /* At most what it would be if each part had the same share of the host's rate. */
 double run_stretch(const struct remote *r, const struct remote_host *host, int64_t site_id)
 {
@@ -173,7 +179,11 @@ double run_stretch(const struct remote *r, const struct remote_host *host, int64
     if (own > 0 && own * (double)loaded < load)
         load = own * (double)loaded;
     double pressure = host_pressure(&host->pace, load, r->plan->bounds.rate);
-    return pressure > 1 ? pressure : 1;
+    for (size_t i = 0; i < host->part_count; i++)
+        if (host->parts[i].group == group)
+            pressure =
+                most(pressure, host_pressure(&host->parts[i].pace, own, r->plan->bounds.rate));
+    return most(pressure, 1);
 }
 
 struct interval_bounds run_bounds(const struct remote *r)
@@ -567,6 +577,14 @@ static bool holds_host(const struct remote *r, const struct remote_host *host, i
     return shared && per_host > 1 && running >= per_host - 1;
 }
 
+static int64_t part_ready_at(const struct remote *r, const struct remote_host *host,
+                             const struct host_part *part)
+{
+    int64_t of_host = host_ready_at(&host->pace, r->plan->bounds.per_host);
+    int64_t own = host_ready_at(&part->pace, r->plan->bounds.per_host);
+    return own > of_host ? own : of_host;
+}
+
 /* Polls a sitemap before its time. False: it must wait for its host, or for polls or writes under
  * way. */
 static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
@@ -597,7 +615,12 @@ static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_m
         remote_request_fail(ask, "it is not polled");
         return true;
     }
-    if (host_rests(&host->pace, now_ms)) {
+    struct host_part *part = run_part(host, k.site_id);
+    if (part == NULL) {
+        remote_request_fail(ask, "out of memory");
+        return true;
+    }
+    if (host_rests(&part->pace, now_ms)) {
         remote_request_fail(
             ask, "its host is resting after 429, 503 or a failed connection; it is polled later");
         return true;
@@ -607,13 +630,10 @@ static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_m
         remote_request_fail(ask, "conflict: it is already being fetched or split; retry later");
         return true;
     }
-    if (polled != NULL || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms ||
-        holds_host(r, host, k.site_id))
+    if (polled != NULL || part_ready_at(r, host, part) > now_ms || holds_host(r, host, k.site_id))
         return false;
     const char *why;
-    struct host_part *part = run_part(host, k.site_id);
-    if (part != NULL)
-        due_move(&part->heap, &due.id, 1, 0);
+    due_move(&part->heap, &due.id, 1, 0);
     if (!check_begin(r, host, due, ask, &why)) {
         if (why != NULL)
             run_enqueue(r, host, k.site_id, due);
@@ -695,18 +715,17 @@ static bool has_room(const struct remote *r)
     return r->polling < RUN_TRANSFERS && r->batch_count + r->polling < CHECK_WRITES_MAX;
 }
 
-/* Whether the site has as many polls of lists under way as it may: sources that tokens create, on
- * hosts that may be slow, must leave room for others. */
-static bool holds_lists(const struct remote *r, const struct remote_source *source)
+/* Whether the site has as many polls of lists under way as places are free: several sites with slow
+ * hosts leave some to others. `lists`: polls of lists under way. */
+static bool holds_lists(const struct remote *r, const struct remote_source *source, size_t lists)
 {
-    int64_t site_id = source->settings->site_id;
     size_t count = 0;
-    for (const struct poll *p = r->polls; site_id != 0 && p != NULL; p = p->next)
-        count += p->list && p->source->settings->site_id == site_id;
-    return count >= LISTS_OF_SITE;
+    for (const struct poll *p = r->polls; p != NULL; p = p->next)
+        count += p->list && p->source->site_id == source->site_id;
+    return !site_has_room(count, lists, RUN_SHARE);
 }
 
-static int64_t begin_lists(struct remote *r, int64_t now)
+static int64_t begin_lists(struct remote *r, int64_t now, int64_t now_ms)
 {
     int64_t wait = TICK_MS;
     size_t lists = 0;
@@ -726,13 +745,19 @@ static int64_t begin_lists(struct remote *r, int64_t now)
         }
         bool asked = s->asks != NULL || s->dry_asks != NULL;
         bool due = s->next_at <= now && r->leads;
-        bool rests = host != NULL && !asked && host_rests(&host->pace, clock_now_ms());
-        bool full = host != NULL && !asked &&
-                    (host->pace.running >= r->plan->bounds.per_host ||
-                     holds_host(r, host, s->settings->site_id));
+        struct host_part *part = host != NULL ? run_part(host, s->site_id) : NULL;
+        bool rests = part != NULL && !asked && host_rests(&part->pace, now_ms);
+        bool full =
+            host != NULL && !asked &&
+            (host->pace.running >= r->plan->bounds.per_host || holds_host(r, host, s->site_id));
+        int64_t paced_ms = part != NULL ? part->pace.next_ms : 0;
+        if (host != NULL && host->pace.next_ms > paced_ms)
+            paced_ms = host->pace.next_ms; /* a scan on request waits, too */
         if (due && rests)
             list_wait(r, s, now);
-        else if ((due || asked) && !full && lists < RUN_SHARE && has_room(r) && !holds_lists(r, s))
+        else if ((due || asked) && paced_ms > now_ms)
+            wait = least(wait, paced_ms - now_ms);
+        else if ((due || asked) && !full && has_room(r) && !holds_lists(r, s, lists))
             lists += list_begin(r, s);
         else if (s->next_at > now)
             wait = least(wait, (s->next_at - now) * 1000);
@@ -741,19 +766,26 @@ static int64_t begin_lists(struct remote *r, int64_t now)
     return wait;
 }
 
-/* The next part in turn that is due, else the one that is due first. NULL: all are empty, or must
- * wait for polls under way. */
+/* The next part in turn that is due and does not rest, else the one that is first; `*wait`: in so
+ * many milliseconds. NULL: all are empty, or must wait for polls under way. */
 static struct host_part *next_part(const struct remote *r, const struct remote_host *host,
-                                   int64_t now)
+                                   int64_t now, int64_t now_ms, int64_t *wait)
 {
     struct host_part *first = NULL;
     for (size_t i = 0; i < host->part_count; i++) {
         struct host_part *part = &host->parts[(host->part_turn + i) % host->part_count];
         if (part->heap.count == 0 || holds_host(r, host, part->group))
             continue;
-        if (first == NULL || part->heap.at[0].at < first->heap.at[0].at)
+        int64_t ready = part_ready_at(r, host, part);
+        int64_t due_ms = ((int64_t)part->heap.at[0].at - now) * 1000;
+        if (ready == INT64_MAX)
+            continue; /* the end of a request wakes the thread */
+        int64_t in_ms = ready - now_ms > due_ms ? ready - now_ms : due_ms;
+        if (first == NULL || in_ms < *wait) {
             first = part;
-        if (part->heap.at[0].at <= now)
+            *wait = in_ms;
+        }
+        if (in_ms <= 0)
             return part;
     }
     return first;
@@ -763,13 +795,10 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
                              int64_t now_ms)
 {
     struct host_part *part;
-    for (unsigned looked = 0; (part = next_part(r, host, now)) != NULL; looked++) {
-        int64_t ready = host_ready_at(&host->pace, r->plan->bounds.per_host);
-        int64_t due_ms = ((int64_t)part->heap.at[0].at - now) * 1000;
-        if (ready == INT64_MAX)
-            return TICK_MS; /* the end of a request wakes the thread */
-        if (ready > now_ms || due_ms > 0)
-            return ready - now_ms > due_ms ? ready - now_ms : due_ms;
+    int64_t wait = 0;
+    for (unsigned looked = 0; (part = next_part(r, host, now, now_ms, &wait)) != NULL; looked++) {
+        if (wait > 0)
+            return wait;
         if (!has_room(r))
             return TICK_MS;
         if (looked == LOOKED_MOST) /* many of them are no longer watched */
@@ -784,7 +813,11 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
             run_enqueue(r, host, group, due);
             continue;
         }
-        if (!check_begin(r, host, due, NULL, &why) && why != NULL) {
+        bool begun = check_begin(r, host, due, NULL, &why);
+        if (!begun && why == check_site_removed) { /* an undo may bring the site back */
+            due.at = (uint32_t)(now + SITE_REMOVED_S);
+            run_enqueue(r, host, group, due);
+        } else if (!begun && why != NULL) {
             due.at = (uint32_t)(now + RETRY_MS / 1000);
             run_enqueue(r, host, group, due);
             return TICK_MS;
@@ -810,14 +843,17 @@ static void measure(struct remote *r, int64_t now, int64_t now_ms)
     int64_t late = 0;
     for (size_t i = 0; i < r->host_count; i++) {
         const struct remote_host *host = r->hosts[i];
-        double of_host = host_pressure(&host->pace, load_of(host), r->plan->bounds.rate);
-        resting += host_rests(&host->pace, now_ms);
-        pressure = of_host > pressure ? of_host : pressure;
+        bool rests = false;
+        pressure = most(pressure, host_pressure(&host->pace, load_of(host), r->plan->bounds.rate));
         for (size_t k = 0; k < host->part_count; k++) {
+            const struct host_pace *pace = &host->parts[k].pace;
             const struct due_heap *heap = &host->parts[k].heap;
+            rests = rests || host_rests(pace, now_ms);
+            pressure = most(pressure, host_pressure(pace, heap->load, r->plan->bounds.rate));
             if (heap->count > 0 && now - (int64_t)heap->at[0].at > late)
                 late = now - (int64_t)heap->at[0].at;
         }
+        resting += rests;
     }
     pthread_mutex_lock(&r->lock);
     r->counts.hosts_resting = resting;
@@ -851,8 +887,11 @@ static void check_leadership(struct remote *r)
 {
     bool led = r->leads;
     r->leads = catalogue_leads(r->catalogue, REMOTE_LEAD);
-    if (r->leads && !led && r->followed)
+    if (r->leads && !led && r->followed) {
         r->load = true;
+        for (size_t i = 0; i < r->plan->count; i++)
+            r->sources[i].list_id = 0;
+    }
     r->followed = !r->leads;
 }
 
@@ -874,7 +913,7 @@ static int64_t step(struct remote *r)
     run_sweep_hosts(r);
     int64_t wait = serve_requests(r, now_ms);
     int64_t now = run_now(r);
-    wait = least(wait, begin_lists(r, now));
+    wait = least(wait, begin_lists(r, now, now_ms));
     wait = least(wait, begin_children(r, now, now_ms));
     int64_t keeps_ms = r->batch_is_news ? BATCH_MS : QUIET_BATCH_MS;
     if (r->batch_count > 0 &&

@@ -20,12 +20,12 @@
 #include "server/input/sitemap_file.h"
 #include "server/sources/remote/child.h"
 #include "server/sources/remote/remote.h"
-#include "server/sources/remote/share.h"
 #include "server/sources/remote/upstream.h"
+#include "server/sources/share.h"
 #include "server/trace/trace.h"
 
 #define RUN_TRANSFERS 32u /* polls at once */
-/* Limit for lists, and for the sitemaps of one site: slow hosts must leave room for others. */
+/* Polls of lists at once: slow hosts must leave room for sitemaps. */
 #define RUN_SHARE (RUN_TRANSFERS / 2)
 /* Limits of one poll. */
 #define POLL_TIMEOUT_MS      120000u
@@ -64,14 +64,15 @@ struct remote_ask {
 struct host_part {
     int group;
     struct due_heap heap;
-    double spread_at; /* Unix seconds: for the next first poll */
+    struct host_pace pace; /* by the responses to these sites: their owner may choose them */
+    double spread_at;      /* Unix seconds: for the next first poll */
 };
 
 /* A host. Several sites may have sitemaps on one, such as a CDN: they take turns, so that a site
  * with very many sitemaps neither delays the polls of others nor stretches their intervals. */
 struct remote_host {
     char *origin;
-    struct host_pace pace;
+    struct host_pace pace;   /* of all parts together: `rate` and `per_host` alone */
     struct host_part *parts; /* owned; moved when there is one more */
     size_t part_count, part_turn;
     bool has_list;  /* a source has its list here: keep its state */
@@ -84,6 +85,7 @@ struct remote_source {
     const struct source_settings *settings; /* of the plan */
     struct url upstream;
     int64_t list_id; /* of its row; 0: not made yet */
+    int64_t site_id; /* of its index; 0: not made yet, or it lists in several sites */
     int64_t next_at, answered, full_at, good_at, since;
     int64_t full_from;  /* full_at of its row when the poll began */
     uint64_t digest[2]; /* of the host map, and of the settings to read the list with */
@@ -95,6 +97,7 @@ struct remote_source {
     unsigned public_left;    /* and how many more */
     bool fresh;              /* its sitemaps are not in memory yet */
     bool whole;              /* the next poll is unconditional */
+    uint64_t registry_seen;  /* the revision that the last scan used; 0: unknown */
     bool frozen;             /* a freeze held some of what the last one found */
     bool news;               /* a result of its sitemaps requires a poll of the list: */
     uint64_t news_in;        /* after this batch is written */
@@ -114,6 +117,11 @@ struct flight {
     uint64_t revision;       /* of the change; 0: none */
     struct fetch_loop *loop; /* to wake; NULL: no longer */
 };
+
+/* The parts of a pass that looks for sitemaps to watch: those of each site group, and what is no
+ * longer wanted of all. */
+#define LOOK_PART_LEFT SITE_GROUPS
+#define LOOK_PARTS     (SITE_GROUPS + 1)
 
 struct remote {
     struct catalogue *catalogue;
@@ -173,10 +181,15 @@ struct remote {
         size_t at;
         char after[LOC_MAX_CHARS + 1];
         int64_t after_id;
-        int64_t next_ms, took_ms;
+        int64_t began_ms, next_ms, took_ms;
         int64_t rests_ms; /* pause until then, even if something changed */
+        int64_t due_ms;   /* when a part that the pass skipped is to be looked at; 0: none */
         uint64_t revision;
-        bool removed, again;
+        bool removed;
+        struct look_part {
+            uint64_t took_ns; /* of this pass */
+            int64_t rests_ms; /* passes that begin before then skip it */
+        } parts[LOOK_PARTS];
     } look;
 };
 
@@ -224,6 +237,7 @@ struct poll {
     char detail[512];        /* of the result, if it is longer than the verdict's */
     /* owned; NULL: its source does not serve, or nothing was received yet */
     struct child_copy *copy;
+    bool copy_begun; /* also if that failed */
     /* The check at the public address. Owned; NULL: none is under way. */
     struct public_look *look;
 };
@@ -249,6 +263,9 @@ const struct address_guard *remote_guard(const struct remote_plan *plan,
 /* Whether some of what the source lists may be frozen: a list of the site that it is for, or, where
  * that may be any, of any. */
 bool remote_is_frozen(const struct registry *registry, const struct source_settings *source);
+/* The site of the source's index; NULL: it may list in several. */
+const struct registry_site *remote_site_of(const struct registry *registry,
+                                           const struct source_settings *source);
 /* Whether to follow a redirect to this URL: only to a host of the upstream (NULL: none), or of the
  * site of the polled sitemap (`site`; NULL: the list of `source` is polled, and the site is that of
  * the source). */
@@ -275,7 +292,7 @@ bool run_request_url(const struct remote_source *source, const char *loc, struct
 /* Unix time by the catalogue's clock. */
 int64_t run_now(const struct remote *r);
 uint32_t run_chance(struct remote *r);
-/* The site's part of the host, created if necessary. NULL: out of memory. */
+/* The part of the site, or of its group, of the host, created if necessary. NULL: out of memory. */
 struct host_part *run_part(struct remote_host *host, int64_t site_id);
 /* Adds a sitemap of the site to its host's heap. */
 void run_enqueue(struct remote *r, struct remote_host *host, int64_t site_id, struct due due);
@@ -320,8 +337,9 @@ void poll_count(struct remote *r, enum remote_result result, uint64_t bytes, int
 const char *poll_kept_header(const struct fetch_reply *reply, const char *name, size_t most);
 
 /* ---- check.c */
-/* Begins to poll a due sitemap. False: with the reason in `*why`, requeue it; `*why` NULL: it is no
- * longer watched, or was requeued already. */
+extern const char check_site_removed[];
+/* Begins to poll a due sitemap. False: with the reason in `*why` (which may be check_site_removed),
+ * requeue it; `*why` NULL: it is no longer watched, or was requeued already. */
 bool check_begin(struct remote *r, struct remote_host *host, struct due due, struct remote_ask *ask,
                  const char **why);
 /* Whether its source serves its sitemaps from copies. */
@@ -347,6 +365,8 @@ void list_keep(char **to, const char *text); /* replaces *to by a copy */
 /* Loads the stored state of lists that are not in memory. A list has a row, with its current
  * upstream and host map, before it is polled: its scan may be the last thing that is stored. */
 void list_load_all(struct remote *r);
+/* Shows the stored state of all lists, on a node that does not poll. */
+void list_show_all(struct remote *r);
 /* The result of a poll of a list. */
 struct list_found {
     struct child_verdict verdict;

@@ -9,6 +9,7 @@
 
 #include "server/base/str.h"
 #include "server/input/reader.h"
+#include "server/rules/lastmod.h"
 #include "server/sources/remote/child.h"
 #include "server/sources/remote/host.h"
 #include "server/sources/split.h"
@@ -318,12 +319,12 @@ static bool on_member(struct upstream *u, struct scan_pass *pass, const struct s
     struct record *dropped = record_find(&u->dropped, file->path);
     struct record now = scan_from_kept(kept, file->path);
     const char *claim = u->claims_are_now ? NULL : file->claim;
-    bool read =
-        kept != NULL && (kept->file.hash[0] | kept->file.hash[1]) && u->scan->settings->check;
+    bool read = kept != NULL && (kept->file.hash[0] | kept->file.hash[1]);
     now.file.claim = file->claim;
     now.file.state = dropped != NULL ? dropped->file.state : SOURCE_FILE_LISTED;
     now.file.remarks = kept != NULL ? kept->file.remarks : NULL;
-    if (!read)
+    /* Polls date what they have read; without them the date that they found never moves back. */
+    if (!read || (!u->scan->settings->check && lastmod_is_later(claim, now.file.lastmod)))
         now.file.lastmod = claim;
     now.moved = kept != NULL && !text_equal(kept->file.lastmod, now.file.lastmod);
     if (kept != NULL && claim != NULL && !text_equal(kept->file.claim, claim))

@@ -3,7 +3,9 @@
  * with `check`. A pass reads all of them in steps that are short for the catalogue. It begins
  * within seconds after a change that polls did not make, and at once after remote_wake. But it
  * always pauses twenty times as long as the pass before took, so that a client that makes changes
- * without end uses at most a twentieth of the thread. */
+ * without end uses at most a twentieth of the thread. A part that took long, such as a site with
+ * very many entries, pauses by itself: passes skip it until then, and others need not wait for it.
+ * All such parts together use at most half of the thread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +16,7 @@
 #define SLICES         4u    /* in a step */
 #define LOAD_ROWS      5000u
 #define REST_LEAST_MS  2000
+#define SLOW_MS        50 /* a part that takes longer pauses by itself */
 #define FOLLOW_REST_MS 10000
 #define SPREAD_RATE    0.8
 
@@ -108,10 +111,32 @@ static void next_phase(struct remote *r, enum look_phase phase, size_t at)
     r->look.after_id = 0;
 }
 
+/* Whether the pass skips the part. */
+static bool skips(struct remote *r, int part)
+{
+    int64_t until_ms = r->look.parts[part].rests_ms;
+    if (until_ms <= r->look.began_ms)
+        return false;
+    if (r->look.due_ms == 0 || until_ms < r->look.due_ms)
+        r->look.due_ms = until_ms;
+    return true;
+}
+
+static void count_part(struct remote *r, int part, uint64_t began_ns)
+{
+    r->look.parts[part].took_ns += clock_now_ns() - began_ns;
+}
+
+static int source_part(const struct remote *r, size_t at)
+{
+    return site_group_of(r->sources[at].site_id);
+}
+
 static enum catalogue_status watch_source(struct remote *r, struct catalogue_view *view)
 {
     size_t count = r->plan->count;
-    while (r->look.at < count && !r->plan->settings[r->look.at].check)
+    while (r->look.at < count &&
+           (!r->plan->settings[r->look.at].check || skips(r, source_part(r, r->look.at))))
         r->look.at++;
     if (r->look.at >= count) {
         next_phase(r, LOOK_SITES, 0);
@@ -119,8 +144,10 @@ static enum catalogue_status watch_source(struct remote *r, struct catalogue_vie
     }
     struct gather g = {.remote = r, .source = r->plan->settings[r->look.at].name};
     char last[LOC_MAX_CHARS + 1];
+    uint64_t began_ns = clock_now_ns();
     enum catalogue_status status =
         catalogue_view_unwatched_files(view, g.source, r->look.after, LOOKED, last, add, &g);
+    count_part(r, source_part(r, r->look.at), began_ns);
     if (*last == '\0')
         next_phase(r, LOOK_SOURCES, r->look.at + 1);
     else
@@ -130,7 +157,9 @@ static enum catalogue_status watch_source(struct remote *r, struct catalogue_vie
 
 static enum catalogue_status look_at_site(struct remote *r, struct catalogue_view *view)
 {
-    while (r->look.at < r->registry->site_count && !r->registry->sites[r->look.at].check)
+    const struct registry_site *sites = r->registry->sites;
+    while (r->look.at < r->registry->site_count &&
+           (!sites[r->look.at].check || skips(r, site_group_of(sites[r->look.at].id))))
         r->look.at++;
     if (r->look.at >= r->registry->site_count) {
         next_phase(r, LOOK_LEFT, 0);
@@ -138,8 +167,11 @@ static enum catalogue_status look_at_site(struct remote *r, struct catalogue_vie
     }
     struct gather g = {.remote = r, .source = ""};
     char last[LOC_MAX_CHARS + 1];
-    enum catalogue_status status = catalogue_view_unwatched_entries(
-        view, r->registry->sites[r->look.at].id, r->look.after, LOOKED, last, add, &g);
+    int64_t site_id = sites[r->look.at].id;
+    uint64_t began_ns = clock_now_ns();
+    enum catalogue_status status =
+        catalogue_view_unwatched_entries(view, site_id, r->look.after, LOOKED, last, add, &g);
+    count_part(r, site_group_of(site_id), began_ns);
     if (*last == '\0')
         next_phase(r, LOOK_SITES, r->look.at + 1);
     else
@@ -151,8 +183,14 @@ static enum catalogue_status remove_unwatched(struct remote *r, struct catalogue
 {
     struct gather g = {.remote = r};
     int64_t last;
+    if (skips(r, LOOK_PART_LEFT)) {
+        next_phase(r, LOOK_REST, 0);
+        return CATALOGUE_OK;
+    }
+    uint64_t began_ns = clock_now_ns();
     enum catalogue_status status =
         catalogue_view_checks_named(view, r->look.after_id, LOOKED, &last, on_unwatched, &g);
+    count_part(r, LOOK_PART_LEFT, began_ns);
     if (g.removed_count > 0)
         run_move_due(r, g.removed, g.removed_count, 0);
     r->look.removed = r->look.removed || g.removed_count > 0;
@@ -208,17 +246,21 @@ static void look_at_thawed(struct remote *r, struct catalogue_view *view)
 }
 
 /* Begins a pass if there is something to look for. */
-static bool begin_pass(struct remote *r, struct catalogue_view *view)
+static bool begin_pass(struct remote *r, struct catalogue_view *view, int64_t now_ms)
 {
     struct catalogue_revisions revisions;
     bool asked = atomic_exchange(&r->look_soon, false);
+    asked = asked || (r->look.due_ms != 0 && now_ms >= r->look.due_ms);
     if (catalogue_view_revisions(view, &revisions) != CATALOGUE_OK ||
         (!asked && revisions.revision == r->look.revision))
         return false;
     look_at_held(r, view);
     r->look.revision = revisions.revision;
     r->look.removed = false;
-    r->look.took_ms = 0;
+    r->look.began_ms = now_ms;
+    r->look.took_ms = r->look.due_ms = 0;
+    for (size_t i = 0; i < LOOK_PARTS; i++)
+        r->look.parts[i].took_ns = 0;
     next_phase(r, LOOK_SOURCES, 0);
     return true;
 }
@@ -245,8 +287,17 @@ static enum catalogue_status look(struct remote *r, struct catalogue_view *view,
 
 static void record_duration(struct remote *r, int64_t began_ms, int64_t now_ms)
 {
-    r->look.took_ms += now_ms - began_ms;
-    int64_t rest = interval_rest_ms(r->look.took_ms);
+    int64_t shared = r->look.took_ms += now_ms - began_ms;
+    for (size_t i = 0; i < LOOK_PARTS; i++) {
+        struct look_part *part = &r->look.parts[i];
+        int64_t took_ms = (int64_t)(part->took_ns / 1000000);
+        if (took_ms < SLOW_MS)
+            continue;
+        shared -= took_ms;
+        if (r->look.phase == LOOK_REST)
+            part->rests_ms = now_ms + interval_rest_ms(took_ms);
+    }
+    int64_t rest = interval_pass_rest_ms(shared, r->look.took_ms);
     r->look.rests_ms = now_ms + rest;
     r->look.next_ms = now_ms + (rest < REST_LEAST_MS ? REST_LEAST_MS : rest);
 }
@@ -268,14 +319,14 @@ void watch_step(struct remote *r, int64_t now_ms)
         return;
     }
     enum catalogue_status status = CATALOGUE_OK;
-    bool looks = begun || begin_pass(r, view);
+    bool looks = begun || begin_pass(r, view, now_ms);
     if (looks)
         status = look(r, view, !begun);
     catalogue_view_end(view);
-    if (looks)
-        record_duration(r, now_ms, clock_now_ms());
     if (status != CATALOGUE_OK)
         abandon_pass(r);
+    if (looks)
+        record_duration(r, now_ms, clock_now_ms());
     if (r->batch_count > 0)
         run_flush(r);
     if (r->look.phase == LOOK_REST && r->look.removed) {
@@ -312,7 +363,7 @@ static bool load_row(void *context, const struct check_due *row)
     /* Rows after max_id are loaded by watch_load. */
     if (l->fresh && (source == NULL || !source->fresh || row->id > r->max_id))
         return true;
-    if (!wanted || site == NULL || !run_request_url(source, row->loc, &url))
+    if (!wanted || (site == NULL && source == NULL) || !run_request_url(source, row->loc, &url))
         return true;
     struct remote_host *host = run_host(r, &url);
     if (host == NULL)
@@ -432,6 +483,7 @@ void watch_follow(struct remote *r, int64_t now_ms)
 {
     if (now_ms < r->count_at_ms)
         return;
+    list_show_all(r);
     recount_all(r, catalogue_view_check_bad_counts);
     int64_t end_ms = clock_now_ms();
     int64_t rest = interval_rest_ms(end_ms - now_ms);

@@ -31,7 +31,7 @@ static bool read_all(void *context)
     bool good = fine(catalogue_view_revisions(v, &revisions)) &&
                 fine(catalogue_view_registry(v, &registry));
     registry_unref(registry);
-    good = good && fine(catalogue_view_pages_since(v, 0, count_page, &pages));
+    good = good && fine(catalogue_view_pages_since(v, 0, 0, count_page, &pages));
     struct entry_list list = {.prefix = ORIGIN};
     good = good && fine(catalogue_view_list(v, &list, count_entry, &count));
     list = (struct entry_list){.index_id = 1};

@@ -41,19 +41,19 @@ static void wait_relenting(struct heard *h)
 static struct resource *get_or_not(struct world *w, enum await_result *result)
 {
     struct heard h = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
-    const struct site_map *routing = publisher_site_map(w->p);
+    const struct page_map *routing = publisher_page_map(w->p);
     struct site_target found;
     *result = AWAIT_DONE;
-    site_map_find(routing, "any", PAGE, &found);
+    page_map_find(routing, "any", PAGE, &found);
     assert_int_equal(found.kind, ROUTE_PAGE);
     struct resource *s = place_resource(found.page);
     if (s == NULL) {
-        cache_await(found.page, hear_page, &h);
+        cache_await(found.page, 1, hear_page, &h);
         wait_relenting(&h);
         *result = h.result;
         s = h.snapshot;
     }
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     return s;
 }
 

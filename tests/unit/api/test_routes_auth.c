@@ -85,13 +85,13 @@ static void test_the_table_of_failures(void **state)
 
 static bool is_known(struct world *w, const char *name)
 {
-    const struct site_map *routing = publisher_site_map(w->app.publisher);
-    const struct registry *registry = site_map_registry(routing);
+    const struct page_map *routing = publisher_page_map(w->app.publisher);
+    const struct registry *registry = page_map_registry(routing);
     bool known = false;
 
     for (size_t i = 0; i < registry->token_count; i++)
         known = known || strcmp(registry->tokens[i].grant.name, name) == 0;
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     return known;
 }
 

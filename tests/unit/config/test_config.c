@@ -212,6 +212,8 @@ static void test_environment_mistakes(void **state)
     setenv("SITEMAPD_PORT", "tcp://1.2.3.4", 1);  /* of Kubernetes */
     setenv("SITEMAPD_SERVICE_HOST", "1.2.3.4", 1);
     setenv("SITEMAPD_CONFIG", "/x", 1);
+    setenv("SITEMAPD_SERVER", "https://x", 1); /* of commands, like the next one */
+    setenv("SITEMAPD_CA_FILE", "/x", 1);
     assert_non_null(c = config_new());
     assert_false(config_read_environment(c, report_mistake, &mistakes));
     check_mistakes(
@@ -228,6 +230,8 @@ static void test_environment_mistakes(void **state)
     unsetenv("SITEMAPD_PORT");
     unsetenv("SITEMAPD_SERVICE_HOST");
     unsetenv("SITEMAPD_CONFIG");
+    unsetenv("SITEMAPD_SERVER");
+    unsetenv("SITEMAPD_CA_FILE");
     clear_environment();
 }
 

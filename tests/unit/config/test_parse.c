@@ -2,7 +2,8 @@
 /* What a line of the file may be: nothing is cut, joined or guessed in silence. */
 #include "tests/unit/config/fixture.h"
 
-#define COMMENT    "a \" ;\" would be part of the value; a comment needs a line of its own"
+#define COMMENT(mark)                                                                              \
+    "a \" " mark "\" would be part of the value; a comment needs a line of its own"
 #define NO_SETTING "is not a setting; write key = value"
 
 static void test_shapes_that_are_taken(void **state)
@@ -18,7 +19,7 @@ static void test_shapes_that_are_taken(void **state)
         {"\xef\xbb\xbf[server]\nlisten = 127.0.0.1:1\n", ""},
         {"[server] ; the public side\nlisten = 127.0.0.1:1\n", ""},
         {"[server]\nlisten = 127.0.0.1:1\n[log]\n[server]\nthreads = 1\n", ""},
-        {"[server]\ncache_control = a;b\n", ""},
+        {"[server]\ncache_control = a;b#c\n", ""},
         {"[site \"a\"]\norigin = https://a.example\n", ""},
         {"[site\t\"a\"]\norigin = https://a.example\n", ""},
     };
@@ -33,9 +34,10 @@ static void test_traps(void **state)
     static const struct file_row rows[] = {
         {" [server]\n  listen = 127.0.0.1:1\n\tlisten = 127.0.0.1:2\n",
          "3: listen is set twice; first in line 2\n"}, /* not more of the line above */
-        {"[server]\ncache_control = public ; max-age=1\n", "2: " COMMENT "\n"},
-        {"[server]\ncache_control =\t;x\n", "2: " COMMENT "\n"},
-        {"[catalogue]\ndatabase = /a ;b/c.db\n", "2: " COMMENT "\n"},
+        {"[server]\ncache_control = public ; max-age=1\n", "2: " COMMENT(";") "\n"},
+        {"[server]\ncache_control =\t;x\n", "2: " COMMENT(";") "\n"},
+        {"[catalogue]\ndatabase = /a ;b/c.db\n", "2: " COMMENT(";") "\n"},
+        {"[catalogue]\ndatabase = /a/c.db  # mine\n", "2: " COMMENT("#") "\n"},
         {"[catalogue]\ndatabase = \"/a b.db\"\n",
          "2: write the value without quotes; they would be part of it\n"},
         {"[server] listen = 127.0.0.1:1\n", "1: a section header must be alone on its line\n"},

@@ -16,7 +16,7 @@ static inline void count_released(void *context, size_t bytes)
 
 static inline void await_released(size_t bytes)
 {
-    for (int i = 0; i < 1000 && atomic_load(&released) < bytes; i++)
+    for (int i = 0; i < LIVE_PATIENCE_MS / 5 && atomic_load(&released) < bytes; i++)
         usleep(5000);
     assert_int_equal(atomic_load(&released), bytes);
 }

@@ -35,10 +35,10 @@ static inline struct listener_options live_options(const struct route *routes, s
                                      .address = "127.0.0.1:0",
                                      .threads = 2,
                                      .max_connections = 200,
-                                     .header_timeout_ms = 20000,
-                                     .body_timeout_ms = 20000,
-                                     .reply_timeout_ms = 20000,
-                                     .idle_timeout_ms = 20000,
+                                     .header_timeout_ms = LIVE_PATIENCE_MS,
+                                     .body_timeout_ms = LIVE_PATIENCE_MS,
+                                     .reply_timeout_ms = LIVE_PATIENCE_MS,
+                                     .idle_timeout_ms = LIVE_PATIENCE_MS,
                                      .max_header_bytes = 16384,
                                      .max_suspended = 16,
                                      .problem_json = true,
@@ -128,10 +128,10 @@ static inline void answer_done(struct answer *a)
 }
 
 /* One byte at a time, so that a pipelined reply is left in the socket. False: end or time-out. */
-static inline bool live_byte(int fd, char *out, int timeout_ms)
+static inline bool live_byte(int fd, char *out)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    return poll(&p, 1, timeout_ms) == 1 && recv(fd, out, 1, 0) == 1;
+    return poll(&p, 1, LIVE_PATIENCE_MS) == 1 && recv(fd, out, 1, 0) == 1;
 }
 
 /* The value of a header of the reply, or NULL. */
@@ -156,7 +156,7 @@ static inline void live_read(int fd, bool without_body, struct answer *a)
     char text[512];
 
     memset(a, 0, sizeof *a);
-    while (n + 1 < sizeof a->head && live_byte(fd, a->head + n, LIVE_PATIENCE_MS)) {
+    while (n + 1 < sizeof a->head && live_byte(fd, a->head + n)) {
         a->head[++n] = '\0';
         if (n >= 4 && memcmp(a->head + n - 4, "\r\n\r\n", 4) == 0)
             break;

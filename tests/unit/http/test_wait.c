@@ -97,7 +97,7 @@ static void test_places_are_limited(void **state)
 
 #define OWN(site, query) "GET /own" query " HTTP/1.1\r\nHost: a\r\nAuthorization: " site "\r\n\r\n"
 
-static void test_a_site_leaves_others_half_of_the_places(void **state)
+static void test_sites_leave_others_half_of_the_free_places(void **state)
 {
     (void)state;
     struct listener *l = start(4);
@@ -113,6 +113,9 @@ static void test_a_site_leaves_others_half_of_the_places(void **state)
     assert_int_equal(a.status, 503);
     answer_done(&a);
     live_ask(l, OWN("8", ""), &a, NULL);
+    assert_int_equal(a.status, 503);
+    answer_done(&a);
+    live_ask(l, OWN("9", ""), &a, NULL);
     assert_int_equal(a.status, 200);
     answer_done(&a);
     live_ask(l, OWN("0", ""), &a, NULL);
@@ -214,7 +217,7 @@ int main(void)
         cmocka_unit_test(test_every_order),
         cmocka_unit_test(test_many_at_once),
         cmocka_unit_test(test_places_are_limited),
-        cmocka_unit_test(test_a_site_leaves_others_half_of_the_places),
+        cmocka_unit_test(test_sites_leave_others_half_of_the_free_places),
         cmocka_unit_test(test_client_gone),
         cmocka_unit_test(test_stop_with_waiters),
         cmocka_unit_test(test_nobody_gets_in_after_quiesce),

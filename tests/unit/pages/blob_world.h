@@ -182,7 +182,7 @@ static inline void wait_for(struct waiting *x, int answers)
 static inline enum await_result ask(struct world *w, const char *path, struct resource **out)
 {
     struct waiting x = {.lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER};
-    served_files_await(w->files, 0, path, arrived, &x);
+    served_files_await(w->files, 0, path, 1, arrived, &x);
     wait_for(&x, 1);
     *out = x.blob;
     assert_true((x.result == AWAIT_DONE) == (x.blob != NULL));

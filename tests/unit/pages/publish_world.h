@@ -132,7 +132,7 @@ static inline enum await_result await_page(struct place *page, struct resource *
 {
     struct heard h;
     heard_init(&h);
-    cache_await(page, hear_page, &h);
+    cache_await(page, 1, hear_page, &h);
     wait_heard(&h);
     *out = h.snapshot;
     return h.result;
@@ -142,15 +142,15 @@ static inline enum await_result await_page(struct place *page, struct resource *
 static inline struct resource *get_page(struct publisher *p, const char *path)
 {
     struct site_target found;
-    const struct site_map *routing = publisher_site_map(p);
+    const struct page_map *routing = publisher_page_map(p);
     struct resource *snapshot = NULL;
-    site_map_find(routing, "anything", path, &found);
+    page_map_find(routing, "anything", path, &found);
     if (found.kind == ROUTE_PAGE) {
         snapshot = place_resource(found.page);
         if (snapshot == NULL)
             assert_int_equal(await_page(found.page, &snapshot), AWAIT_DONE);
     }
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     return snapshot;
 }
 

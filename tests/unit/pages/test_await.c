@@ -136,13 +136,17 @@ static void a_lost_catalogue_fails_acknowledgements(void **state)
 {
     (void)state;
     struct await_list list;
-    struct heard poll = {0, 0}, ack = {0, 0};
+    struct heard poll = {0, 0}, ack = {0, 0}, new = {0, 0};
     await_list_init(&list);
-    await_list_add(&list, AWAIT_NEWER, 0, 0, 60000, hear, NULL, &poll);
+    await_list_publish(&list, 1, 2);
+    await_list_add(&list, AWAIT_NEWER, 0, 2, 60000, hear, NULL, &poll);
     await_list_add(&list, AWAIT_REVISION, 1, 3, 0, hear, NULL, &ack);
+    /* Written to the newer file, before the loss of the old one was noticed. */
+    await_list_add(&list, AWAIT_REVISION, 2, 3, 0, hear, NULL, &new);
     await_list_fail(&list);
-    assert_int_equal(ack.result, AWAIT_UNAVAILABLE);
+    assert_int_equal(ack.result, AWAIT_REPLACED);
     assert_int_equal(poll.calls, 0);
+    assert_int_equal(new.calls, 0);
     await_list_done(&list);
     assert_int_equal(poll.result, AWAIT_STOPPING);
 }
@@ -159,13 +163,15 @@ static void a_revision_is_one_of_its_file(void **state)
     await_list_add(&list, AWAIT_REVISION, 2, 4, 0, hear, NULL, &new);
     assert_int_equal(new.calls, 0);
     await_list_add(&list, AWAIT_NEWER, 0, 9, 60000, hear, NULL, &poll);
-    await_list_reset(&list);
-    assert_int_equal(old.result, AWAIT_UNAVAILABLE);
+    await_list_reset(&list, 2);
+    assert_int_equal(old.result, AWAIT_REPLACED);
     assert_int_equal(poll.calls, 1);
     assert_int_equal(new.calls, 0);
     await_list_add(&list, AWAIT_REVISION, 1, 3, 0, hear, NULL, &late);
     await_list_publish(&list, 2, 3);
-    assert_int_equal(late.result, AWAIT_UNAVAILABLE);
+    assert_int_equal(late.result, AWAIT_REPLACED);
+    assert_int_equal(new.calls, 0);
+    await_list_reset(&list, 2); /* a pass had seen the file before its number was reported */
     assert_int_equal(new.calls, 0);
     await_list_publish(&list, 2, 4);
     assert_int_equal(new.calls, 1);

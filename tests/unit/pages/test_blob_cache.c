@@ -22,7 +22,7 @@ static void test_loaded_once(void **state)
     assert_null(served_files_get(w->files, 0, "a.xml"));
     pthread_mutex_lock(&w->gate);
     for (int i = 0; i < 100; i++)
-        served_files_await(w->files, 0, "a.xml", arrived, &x);
+        served_files_await(w->files, 0, "a.xml", 1, arrived, &x);
     assert_int_equal(x.answers, 0);
     pthread_mutex_unlock(&w->gate);
     wait_for(&x, 100);
@@ -41,22 +41,24 @@ static void test_loaded_once(void **state)
 static void test_representations(void **state)
 {
     struct world *w = *state;
-    char *text = text_of(5000, 0);
+    char *list = text_of(5000, 0), *text = text_of(5000, 0);
+    text[0] = '<';
     uint8_t *noise = noise_of(5000, 1);
     static const struct {
         const char *path, *type;
-        bool gzip;
+        bool gzip, list;
     } rows[] = {
-        {"a.xml", "application/xml; charset=utf-8", true},
-        {"a.TXT", "text/plain; charset=utf-8", true},
-        {"a.xml.gz", "application/octet-stream", false}, /* by its content it is not gzip */
-        {"a", "application/xml; charset=utf-8", true},
+        {"a.xml", "application/xml; charset=utf-8", true, false},
+        {"list.xml", "text/plain; charset=utf-8", true, true},
+        {"a.TXT", "text/plain; charset=utf-8", true, false},
+        {"a.xml.gz", "application/octet-stream", false, false}, /* by its content it is not gzip */
+        {"a", "application/xml; charset=utf-8", true, false},
     };
 
     start(w, 1 << 20, 60000);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t begun = now_s();
-        put_text(w, rows[i].path, text, 100);
+        put_text(w, rows[i].path, rows[i].list ? list : text, 100);
         struct resource *b = get(w, rows[i].path);
         assert_string_equal(b->content_type, rows[i].type);
         assert_int_equal(b->gzip != NULL, rows[i].gzip);
@@ -72,7 +74,7 @@ static void test_representations(void **state)
             assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
             inflateEnd(&z);
             assert_int_equal(z.total_out, 5000);
-            assert_memory_equal(back, text, 5000);
+            assert_memory_equal(back, rows[i].list ? list : text, 5000);
             free(back);
             assert_int_equal(strlen(b->etag_gzip), 34);
             assert_string_not_equal(b->etag_gzip, b->etag_identity);
@@ -98,6 +100,7 @@ static void test_representations(void **state)
     b = get(w, "zipped.xml");
     assert_string_equal(b->content_type, "application/gzip");
     resource_unref(b);
+    free(list);
     free(text);
     free(noise);
 }
@@ -145,7 +148,7 @@ static void test_invalidated_while_loading(void **state)
     start(w, 1 << 20, 60000);
     put_text(w, "i.xml", "<one/>", 100);
     pthread_mutex_lock(&w->gate);
-    served_files_await(w->files, 0, "i.xml", arrived, &x);
+    served_files_await(w->files, 0, "i.xml", 1, arrived, &x);
     served_files_invalidate(w->files, 0);
     pthread_mutex_unlock(&w->gate);
     wait_for(&x, 1);

@@ -21,6 +21,7 @@ struct world {
     pthread_cond_t moved;
     bool closed;
     int attempts;
+    uint32_t numbers[8]; /* of the places, in the order of the attempts */
     uint64_t versions[8];
     struct heard *late; /* each attempt is overtaken; a caller behind the fourth one's */
 };
@@ -65,6 +66,7 @@ static void load(void *context, struct place *p, struct load *l)
     struct world *w = context;
     pthread_mutex_lock(&w->lock);
     int attempt = w->attempts++;
+    w->numbers[attempt] = p->key.number;
     pthread_cond_broadcast(&w->moved);
     while (w->closed)
         pthread_cond_wait(&w->moved, &w->lock);
@@ -73,7 +75,7 @@ static void load(void *context, struct place *p, struct load *l)
     if (w->late != NULL && attempt < 4)
         cache_want(p, l->version + 1);
     if (w->late != NULL && attempt == 3)
-        cache_await(p, hear, w->late);
+        cache_await(p, 1, hear, w->late);
     resource_unref(l->resource);
     l->resource = resource_of(w, HELD_PAGE, 10);
     l->result = AWAIT_DONE;
@@ -221,7 +223,7 @@ static void one_load_for_many_who_wait(void **state)
     w->versions[1] = 4;
     w->closed = true;
     for (int i = 0; i < 10; i++)
-        cache_await(p, hear, &h);
+        cache_await(p, 1, hear, &h);
     wait_attempts(w, 1);
     cache_want(p, 4); /* a commit came meanwhile */
     set_closed(w, false);
@@ -230,7 +232,7 @@ static void one_load_for_many_who_wait(void **state)
     struct resource *now = place_resource(p);
     assert_ptr_equal(now, h.last);
     resource_unref(now);
-    cache_await(p, hear, &h); /* it is there */
+    cache_await(p, 1, hear, &h); /* it is there */
     assert_int_equal(h.calls, 11);
     resource_unref(h.last);
     place_unref(p);
@@ -246,7 +248,7 @@ static void a_load_that_loses_every_race_ends(void **state)
     for (uint64_t i = 0; i < 5; i++)
         w->versions[i] = i + 1;
     w->late = &late;
-    cache_await(p, hear, &early);
+    cache_await(p, 1, hear, &early);
     wait_heard(&early, 1);
     wait_heard(&late, 1);
     assert_int_equal(w->attempts, 5);
@@ -271,7 +273,7 @@ static void who_waits_for_a_lost_revision_is_answered(void **state)
     w->versions[0] = w->versions[1] = 3;
     cache_want(p, 5);
     for (int i = 1; i <= 2; i++) {
-        cache_await(p, hear, &h);
+        cache_await(p, 1, hear, &h);
         wait_heard(&h, i);
         assert_int_equal(h.result, AWAIT_DONE);
         assert_non_null(h.last);
@@ -280,6 +282,31 @@ static void who_waits_for_a_lost_revision_is_answered(void **state)
     assert_false(is_in_memory(p));
     resource_unref(h.last);
     place_unref(p);
+}
+
+/* Many loads for one site do not hold up those for another. */
+static void sites_take_turns(void **state)
+{
+    struct world *w = *state;
+    const int64_t sites[] = {1, 1, 1, 1, 2, 2};
+    const uint32_t order[] = {0, 1, 4, 2, 5, 3};
+    struct heard h = HEARD;
+    struct workers *one = workers_new(1, 10);
+    struct loader loader = {load, w, one};
+    cache_set_loader(w->cache, HELD_PAGE, &loader);
+    w->closed = true;
+    for (uint32_t i = 0; i < 6; i++) {
+        struct place *p = place_of(w, HELD_PAGE, i);
+        w->versions[i] = 1;
+        cache_await(p, sites[i], hear, &h);
+        place_unref(p);
+        wait_attempts(w, 1); /* the others wait for the thread */
+    }
+    set_closed(w, false);
+    wait_heard(&h, 6);
+    assert_memory_equal(w->numbers, order, sizeof order);
+    resource_unref(h.last);
+    workers_free(one);
 }
 
 static bool is_even(void *context, struct place *p)
@@ -398,6 +425,7 @@ int main(void)
         TEST(what_a_place_lets_go_is_retired),
         TEST(one_load_for_many_who_wait),
         TEST(a_load_that_loses_every_race_ends),
+        TEST(sites_take_turns),
         TEST(who_waits_for_a_lost_revision_is_answered),
         TEST(the_table_finds_keeps_and_sweeps),
         TEST(files_are_forgotten),

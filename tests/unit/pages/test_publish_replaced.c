@@ -41,28 +41,28 @@ static void replace(const char *theirs, enum await_result expected)
         .build_threads = 1,
     };
     assert_int_equal(publisher_start(&options, &p), CATALOGUE_OK);
-    const struct site_map *old = publisher_site_map(p);
-    site_map_find(old, "any", "/a.xml", &found);
+    const struct page_map *old = publisher_page_map(p);
+    page_map_find(old, "any", "/a.xml", &found);
     assert_int_equal(found.kind, ROUTE_PAGE);
 
     assert_int_equal(rename(other, path), 0);
-    const struct site_map *now = publisher_site_map(p);
+    const struct page_map *now = publisher_page_map(p);
     while (now == old) {
-        publisher_site_map_done(now);
+        publisher_page_map_done(now);
         usleep(5000);
-        now = publisher_site_map(p);
+        now = publisher_page_map(p);
     }
     /* Both files call their index number 1. */
     assert_int_equal(await_and_drop(found.page), expected);
     assert_null(place_resource(found.page));
-    site_map_find(now, "any", "/a.xml", &found);
+    page_map_find(now, "any", "/a.xml", &found);
     assert_true((found.kind == ROUTE_PAGE) == (strcmp(theirs, "/a.xml") == 0));
-    site_map_find(now, "any", theirs, &found);
+    page_map_find(now, "any", theirs, &found);
     assert_int_equal(found.kind, ROUTE_PAGE);
     assert_int_equal(await_and_drop(found.page), AWAIT_DONE);
 
-    publisher_site_map_done(now);
-    publisher_site_map_done(old);
+    publisher_page_map_done(now);
+    publisher_page_map_done(old);
     publisher_stop(p);
     cache_free(cache);
     catalogue_close(c);

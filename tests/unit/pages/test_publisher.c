@@ -99,6 +99,39 @@ static void a_bulk_drops_the_page(void **state)
     assert_equals_plain_render(f);
 }
 
+/* Of `pages` pages in memory, `left` still are once a change has put `rows` long rows on each. */
+static void rows_leave(struct fixture *f, unsigned pages, unsigned rows, unsigned left)
+{
+    struct spool *spool = catalogue_spool(f->catalogue, UINT64_MAX);
+    char text[64], url[128], loc[2100], fill[1950];
+    memset(fill, 'x', sizeof fill - 1);
+    fill[sizeof fill - 1] = '\0';
+    for (unsigned i = 0; i < pages; i++) {
+        snprintf(url, sizeof url, ORIGIN "/%u-%u/i.xml", rows, i);
+        add_index(f->catalogue, url);
+        snprintf(text, sizeof text, "%u-%u/child", rows, i);
+        await_revision(f->publisher, put(f->catalogue, text, NULL));
+        resource_unref(get_page(f->publisher, url + strlen(ORIGIN)));
+        for (unsigned n = 0; n < rows; n++) {
+            snprintf(loc, sizeof loc, ORIGIN "/%u-%u/%s%04u", rows, i, fill, n);
+            spool_add(spool, &(struct entry){.loc = loc, .position = POSITION_NONE});
+        }
+    }
+    struct publisher_stats before = stats_of(f->publisher);
+    struct change bulk = {.kind = CHANGE_BULK, .source = "test", .rows = spool};
+    await_revision(f->publisher, apply(f->catalogue, &bulk));
+    struct publisher_stats after = stats_of(f->publisher);
+    assert_int_equal(after.pages_published - before.pages_published, left);
+    assert_int_equal(before.snapshots - after.snapshots, pages - left);
+}
+
+/* Few segments may be long: so a page, and a pass, are limited in bytes, too. */
+static void much_of_few_segments_drops_the_page(void **state)
+{
+    rows_leave(*state, 1, 2500, 0);
+    rows_leave(*state, 6, 1750, 5);
+}
+
 /* Of what nobody reads, the least used; what is read stays, since nothing is won by its going. */
 static void the_budget_evicts(void **state)
 {
@@ -190,11 +223,11 @@ static uint64_t set_robots(struct catalogue *c, const char *origin, const char *
 static struct resource *get_robots(struct publisher *p, const char *host)
 {
     struct site_target found;
-    const struct site_map *routing = publisher_site_map(p);
-    site_map_find(routing, host, "/robots.txt", &found);
+    const struct page_map *routing = publisher_page_map(p);
+    page_map_find(routing, host, "/robots.txt", &found);
     assert_int_equal(found.kind, ROUTE_ROBOTS);
     resource_ref(found.robots);
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
     return found.robots;
 }
 
@@ -268,6 +301,7 @@ int main(void)
         TEST(another_handle_is_seen),
         TEST(an_emptied_page_is_gone_and_an_undone_change_has_its_tag_back),
         TEST(a_bulk_drops_the_page),
+        TEST(much_of_few_segments_drops_the_page),
         TEST(the_budget_evicts),
         TEST(slow_readers_are_cut_last),
         TEST(a_change_makes_no_other_sites_robots_txt_anew),

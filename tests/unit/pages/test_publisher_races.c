@@ -9,14 +9,14 @@ static void a_commit_during_a_cold_build_is_not_hidden(void **state)
     struct fixture *f = *state;
     await_revision(f->publisher, put(f->catalogue, "old", NULL));
 
-    const struct site_map *routing = publisher_site_map(f->publisher);
+    const struct page_map *routing = publisher_page_map(f->publisher);
     struct site_target found;
     struct heard early;
     heard_init(&early);
-    site_map_find(routing, NULL, PAGE, &found);
+    page_map_find(routing, NULL, PAGE, &found);
     assert_int_equal(found.kind, ROUTE_PAGE);
     close_gate(f);
-    cache_await(found.page, hear_page, &early);
+    cache_await(found.page, 1, hear_page, &early);
     wait_arrived(f, 1); /* the build has read the page without "new" */
 
     await_revision(f->publisher, put(f->catalogue, "new", NULL)); /* acknowledged */
@@ -29,7 +29,7 @@ static void a_commit_during_a_cold_build_is_not_hidden(void **state)
     resource_unref(early.snapshot);
     assert_true(page_holds(f, "new"));
     assert_true(page_holds(f, "old"));
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
 }
 
 /* A reader that comes after the acknowledgement, while the old build is still at it. */
@@ -37,17 +37,17 @@ static void a_reader_after_the_acknowledgement_gets_the_new_page(void **state)
 {
     struct fixture *f = *state;
     await_revision(f->publisher, put(f->catalogue, "old", NULL));
-    const struct site_map *routing = publisher_site_map(f->publisher);
+    const struct page_map *routing = publisher_page_map(f->publisher);
     struct site_target found;
     struct heard early, late;
     heard_init(&early);
     heard_init(&late);
-    site_map_find(routing, NULL, PAGE, &found);
+    page_map_find(routing, NULL, PAGE, &found);
     close_gate(f);
-    cache_await(found.page, hear_page, &early);
+    cache_await(found.page, 1, hear_page, &early);
     wait_arrived(f, 1);
     await_revision(f->publisher, put(f->catalogue, "new", NULL));
-    cache_await(found.page, hear_page, &late);
+    cache_await(found.page, 1, hear_page, &late);
     open_gate(f);
     wait_heard(&early);
     wait_heard(&late);
@@ -57,7 +57,7 @@ static void a_reader_after_the_acknowledgement_gets_the_new_page(void **state)
     free(text);
     resource_unref(early.snapshot);
     resource_unref(late.snapshot);
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
 }
 
 /* The same race on a hot page: the pass is paused, and a second commit arrives meanwhile. */
@@ -104,14 +104,14 @@ static void a_cold_build_ends_under_a_stream_of_commits(void **state)
 {
     struct fixture *f = *state;
     await_revision(f->publisher, put(f->catalogue, "old", NULL));
-    const struct site_map *routing = publisher_site_map(f->publisher);
+    const struct page_map *routing = publisher_page_map(f->publisher);
     struct site_target found;
     struct heard early;
     char name[32], *text;
     heard_init(&early);
-    site_map_find(routing, NULL, PAGE, &found);
+    page_map_find(routing, NULL, PAGE, &found);
     close_gate(f);
-    cache_await(found.page, hear_page, &early);
+    cache_await(found.page, 1, hear_page, &early);
     for (int attempt = 1; attempt <= 3; attempt++) {
         wait_arrived(f, attempt);
         snprintf(name, sizeof name, "new-%d", attempt);
@@ -123,7 +123,7 @@ static void a_cold_build_ends_under_a_stream_of_commits(void **state)
     await_revision(f->publisher, put(f->catalogue, "new-4", NULL));
     struct heard late;
     heard_init(&late);
-    cache_await(found.page, hear_page, &late);
+    cache_await(found.page, 1, hear_page, &late);
     open_gate(f);
     wait_heard(&late);
     text = text_of(late.snapshot);
@@ -137,7 +137,7 @@ static void a_cold_build_ends_under_a_stream_of_commits(void **state)
     resource_unref(early.snapshot);
     assert_true(page_holds(f, "new-4"));
     assert_equals_plain_render(f);
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
 }
 
 static void a_cold_page_is_built_once(void **state)
@@ -146,14 +146,14 @@ static void a_cold_page_is_built_once(void **state)
     enum { MANY = 40 };
     struct heard heard[MANY];
     await_revision(f->publisher, put(f->catalogue, "one", NULL));
-    const struct site_map *routing = publisher_site_map(f->publisher);
+    const struct page_map *routing = publisher_page_map(f->publisher);
     struct site_target found;
-    site_map_find(routing, NULL, PAGE, &found);
+    page_map_find(routing, NULL, PAGE, &found);
     atomic_store(&f->builds, 0);
     close_gate(f);
     for (int i = 0; i < MANY; i++) {
         heard_init(&heard[i]);
-        cache_await(found.page, hear_page, &heard[i]);
+        cache_await(found.page, 1, hear_page, &heard[i]);
     }
     wait_arrived(f, 1);
     open_gate(f);
@@ -165,7 +165,7 @@ static void a_cold_page_is_built_once(void **state)
     for (int i = 0; i < MANY; i++)
         resource_unref(heard[i].snapshot);
     assert_int_equal(atomic_load(&f->builds), 1);
-    publisher_site_map_done(routing);
+    publisher_page_map_done(routing);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -7,6 +7,27 @@
 #define COARSE    RULE_BIT(RULE_LASTMOD_COARSE)
 #define DATE_ONLY RULE_BIT(RULE_LASTMOD_DATE_ONLY)
 
+static void test_later(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool later;
+    } rows[] = {
+        {"2025-11-22", "2025-11-21", true},
+        {"2025-11-21", "2025-11-21", false},
+        {"2025-11-21T08:30:00+01:00", "2025-11-21T08:00:00Z", false},
+        {"2025-11-21T08:30:00-01:00", "2025-11-21T08:30:00Z", true},
+        {"2025-11-21", NULL, true},
+        {NULL, "2025-11-21", false},
+        {NULL, NULL, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++)
+        check_number(rows[i].a != NULL ? rows[i].a : "none", lastmod_is_later(rows[i].a, rows[i].b),
+                     rows[i].later);
+}
+
 static void test_accepted(void **state)
 {
     static const struct {
@@ -219,9 +240,9 @@ static void test_too_old(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_old),    cmocka_unit_test(test_accepted),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_future),
-        cmocka_unit_test(test_format_utc),
+        cmocka_unit_test(test_too_old),  cmocka_unit_test(test_later),
+        cmocka_unit_test(test_accepted), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_future),   cmocka_unit_test(test_format_utc),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

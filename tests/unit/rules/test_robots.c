@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -217,6 +218,29 @@ static void test_what_may_be_served(void **state)
     }
 }
 
+/* Each byte of a line is looked at a bounded number of times: else these would take minutes. */
+static void long_lines_are_read_once(void **state)
+{
+    enum { LEN = 1 << 20 };
+    char *text = malloc(LEN);
+    (void)state;
+    assert_non_null(text);
+    for (int blanks = 0; blanks < 2; blanks++) {
+        struct robots_cursor at = {0};
+        struct robots_sitemap sitemap;
+        size_t count = 0;
+        memset(text, ' ', LEN);
+        memcpy(text, "Sitemap: x", 10);
+        for (size_t i = 11; !blanks && i < LEN; i += 2)
+            text[i] = '/';
+        text[LEN - 1] = 'y';
+        for (; robots_next_sitemap(text, LEN, &at, &sitemap); count++)
+            assert_int_equal(sitemap.shared, !blanks);
+        assert_int_equal(count, blanks ? 1 : LEN / 2 - 5);
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_sitemaps),
         cmocka_unit_test(test_what_may_be_served),
+        cmocka_unit_test(long_lines_are_read_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,9 @@
 /* Which paths are a source's files, and where they are on the web. */
 #include "tests/unit/sources/folder.h"
 
+#include <fnmatch.h>
+
+#include "server/sources/folder/glob.h"
 #include "server/sources/folder/walk.h"
 #include "server/sources/sources.h"
 
@@ -13,6 +16,7 @@ static const char *const old[] = {"*-old.xml", "tmp", NULL};
 static const char *const all_xml[] = {"*.xml", NULL};
 static const char *const in_shop[] = {"shop/*.xml", NULL};
 static const char *const at_top[] = {"/*.xml", NULL};
+static const char *const any_first[] = {"?*.xml", "[.a]*.xml", NULL};
 static const char *const dotted[] = {".hidden.xml", NULL};
 
 static const struct {
@@ -33,6 +37,9 @@ static const struct {
     {".git/a.xml", NULL, NULL, false},
     {"a/.git/a.xml", NULL, NULL, false},
     {".hidden.xml", dotted, NULL, true},
+    {".hidden.xml", any_first, NULL, false},
+    {"a.hidden.xml", any_first, NULL, true},
+    {"a/..xml", any_first, NULL, false},
     {"lost+found/a.xml", NULL, NULL, false},
     {"a/lost+found/a.xml", NULL, NULL, true},
     {"a/b.xml", all_xml, NULL, true},
@@ -64,6 +71,84 @@ static void patterns(void **state)
         if (match_whole(&match, cases[i].path) != cases[i].want)
             fail_msg("%zu: %s", i, cases[i].path);
     }
+}
+
+static bool matches(const char *path, const char *pattern, unsigned flags)
+{
+    static struct glob_path prepared;
+    assert_true(glob_init(&prepared, path, flags));
+    return glob_match(&prepared, pattern, strlen(pattern), flags);
+}
+
+/* All short patterns and paths over a few bytes match as in the C library. */
+static void short_patterns_match_as_in_the_shell(void **state)
+{
+    static const char *const parts[] = {"*", "?", "a", ".", "/", "\\*", "[!a]", "[.-b]", "[]a-]"};
+    static const char bytes[] = "abA./*]-";
+    enum { PARTS = sizeof parts / sizeof parts[0], BYTES = sizeof bytes - 1 };
+    (void)state;
+    for (size_t p = 0; p < PARTS * PARTS * PARTS * PARTS; p++) {
+        char pattern[32] = "";
+        for (size_t rest = p; rest > 0; rest /= PARTS)
+            strcat(pattern, parts[rest % PARTS]);
+        for (size_t t = 0; t < BYTES * BYTES * BYTES; t++) {
+            char path[8] = "";
+            size_t len = 0;
+            for (size_t rest = t; rest > 0; rest /= BYTES)
+                path[len++] = bytes[rest % BYTES];
+            if (matches(path, pattern, 0) != (fnmatch(pattern, path, FNM_PATHNAME) == 0))
+                fail_msg("%s: %s", pattern, path);
+        }
+    }
+}
+
+/* Each byte against each class. */
+static void classes_match_as_in_the_shell(void **state)
+{
+    static const char *const patterns[] = {
+        "[[:alnum:]]",  "[[:alpha:]]",
+        "[[:blank:]]",  "[[:cntrl:]]",
+        "[[:digit:]]",  "[[:graph:]]",
+        "[[:lower:]]",  "[[:print:]]",
+        "[[:punct:]]",  "[[:space:]]",
+        "[[:xdigit:]]", "[[:upper:]_]",
+        "[[:nope:]]",   "[^a-c[:digit:]-]",
+        "[\\]x]",       "[a\\-c]",
+        "[\x80-\xff]",  "[c-a]",
+        "[[a]",         "[a",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+        for (int c = 1; c < 256; c++) {
+            const char path[] = {(char)c, '\0'};
+            if (matches(path, patterns[i], 0) != (fnmatch(patterns[i], path, FNM_PATHNAME) == 0))
+                fail_msg("%s: %d", patterns[i], c);
+        }
+}
+
+/* Names of more than 64 bytes need more than one word of places. */
+static void long_paths(void **state)
+{
+    char path[GLOB_MAX_PATH_BYTES + 2], pattern[600] = "";
+    static struct glob_path prepared;
+    (void)state;
+    memset(path, 'a', sizeof path);
+    path[sizeof path - 1] = '\0';
+    assert_false(glob_init(&prepared, path, 0));
+    path[GLOB_MAX_PATH_BYTES] = '\0';
+    path[700] = '/';
+    path[GLOB_MAX_PATH_BYTES - 1] = 'b';
+    assert_true(matches(path, "*/*b", 0));
+    assert_true(matches(path, "a*b", GLOB_NAME));
+    assert_true(matches(path, "*a", GLOB_NAME | GLOB_ABOVE));
+    assert_false(matches(path, "*a", GLOB_NAME));
+    assert_false(matches(path, "*b", 0));
+    /* Going back from star to star would take longer than the sun shines. */
+    for (int i = 0; i < 256; i++)
+        strcat(pattern, "*a");
+    assert_false(matches(path, pattern, GLOB_NAME));
+    strcat(pattern, "*b");
+    assert_true(matches(path, pattern, GLOB_NAME));
 }
 
 static void paths_and_urls_go_both_ways(void **state)
@@ -160,6 +245,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns),
+        cmocka_unit_test(short_patterns_match_as_in_the_shell),
+        cmocka_unit_test(classes_match_as_in_the_shell),
+        cmocka_unit_test(long_paths),
         cmocka_unit_test(paths_and_urls_go_both_ways),
         cmocka_unit_test(a_folder_needs_a_url),
     };

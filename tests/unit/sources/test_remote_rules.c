@@ -11,9 +11,12 @@
 
 #include <cmocka.h>
 
+#include "server/base/clock.h"
 #include "server/sources/remote/child.h"
 #include "server/sources/remote/host.h"
 #include "server/sources/remote/run.h"
+#include "tests/unit/lib/catalogue_fixture.h"
+#include "tests/unit/lib/scratch.h"
 
 static const struct interval_bounds bounds = {900, 86400};
 
@@ -106,11 +109,80 @@ static void looks_rest(void **state)
     assert_int_equal(interval_rest_ms(7), 140);
     assert_int_equal(interval_rest_ms(3000), 60000);
     assert_int_equal(interval_rest_ms(3600000), 60000);
+    assert_int_equal(interval_pass_rest_ms(7, 100), 140);
+    assert_int_equal(interval_pass_rest_ms(7, 500), 500);
+    assert_int_equal(interval_pass_rest_ms(-1, 3600000), 60000);
     watch_step(&r, 2999);
     atomic_store(&r.look_soon, true);
     watch_step(&r, 999);
     assert_true(atomic_load(&r.look_soon));
     assert_int_equal(r.look.next_ms, 3000);
+}
+
+/* Whatever else took long on a slow machine. */
+static void let_others_begin(struct remote *r, const struct look_part *but)
+{
+    for (size_t i = 0; i < LOOK_PARTS; i++)
+        if (&r->look.parts[i] != but)
+            r->look.parts[i].rests_ms = 0;
+}
+
+/* A site that takes long is skipped until its own pause is over, which delays no other. */
+static void a_slow_site_rests_by_itself(void **state)
+{
+    (void)state;
+    static const char *const none[] = {NULL};
+    char folder[64], path[96];
+    scratch_make(folder, "test_remote_rules");
+    snprintf(path, sizeof path, "%s/catalogue.db", folder);
+    struct catalogue_options options = fixture_options(path);
+    options.server = true;
+    struct catalogue *c = fixture_catalogue(&options);
+    struct site_declaration sites[2];
+    for (size_t i = 0; i < 2; i++)
+        sites[i] =
+            (struct site_declaration){.origin = i ? "https://b.example" : "https://a.example",
+                                      .index_paths = none,
+                                      .cross_hosts = none,
+                                      .alias_hosts = none,
+                                      .managed = true,
+                                      .max_pages = 500,
+                                      .check = true};
+    struct change change = {.kind = CHANGE_CONFIGURE,
+                            .configure = {.sites = sites, .site_count = 2}};
+    fixture_apply(c, &change);
+
+    struct remote_plan plan = {.count = 0};
+    struct remote r = {.catalogue = c, .plan = &plan};
+    const int64_t now = clock_now_ms(), later = now + 60000;
+    watch_step(&r, now);
+    assert_int_equal(r.look.phase, LOOK_LEFT);
+    struct look_part *a = &r.look.parts[site_group_of(r.registry->sites[0].id)];
+    struct look_part *b = &r.look.parts[site_group_of(r.registry->sites[1].id)];
+    assert_true(a->took_ns > 0 && b->took_ns > 0);
+    a->took_ns = 3600000000000;
+    watch_step(&r, now);
+    assert_int_equal(r.look.phase, LOOK_REST);
+    assert_true(a->rests_ms >= later && r.look.rests_ms < later);
+
+    int64_t rests_ms = a->rests_ms;
+    let_others_begin(&r, a);
+    r.look.rests_ms = 0;
+    atomic_store(&r.look_soon, true);
+    watch_step(&r, now);
+    assert_true(a->took_ns == 0 && b->took_ns > 0);
+    assert_int_equal(r.look.due_ms, rests_ms);
+    while (r.look.phase != LOOK_REST)
+        watch_step(&r, now);
+    let_others_begin(&r, a);
+    r.look.next_ms = 0;
+    watch_step(&r, rests_ms); /* though nothing has changed */
+    assert_true(a->took_ns > 0);
+    assert_int_equal(r.look.due_ms, 0);
+
+    registry_unref(r.registry);
+    catalogue_close(c);
+    scratch_remove(folder);
 }
 
 static void a_host_is_asked_at_its_pace(void **state)
@@ -477,6 +549,7 @@ int main(void)
         cmocka_unit_test(intervals),
         cmocka_unit_test(a_page_where_a_sitemap_was),
         cmocka_unit_test(looks_rest),
+        cmocka_unit_test(a_slow_site_rests_by_itself),
         cmocka_unit_test(a_host_is_asked_at_its_pace),
         cmocka_unit_test(a_host_rests_as_it_asks),
         cmocka_unit_test(a_dead_host_is_probed),

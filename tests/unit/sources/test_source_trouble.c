@@ -7,6 +7,16 @@
 
 #define HALF "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>https://www"
 
+/* The linker has all calls of file_has_reserve come here. */
+static bool is_reserved;
+
+bool __wrap_file_has_reserve(int fd);
+bool __wrap_file_has_reserve(int fd)
+{
+    (void)fd;
+    return !is_reserved;
+}
+
 static void broken_keeps_its_entry_and_recovers(void **state)
 {
     struct world *w = *state;
@@ -285,6 +295,71 @@ static void a_file_that_never_rests(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 
+/* A folder for which there is no watch does not cost the others theirs. */
+static void a_limit_of_watches_leaves_those_that_exist(void **state)
+{
+    struct world *w = *state;
+    struct tree_watch_news news;
+    folder_sitemap(&w->folder, "a.xml", "a", "", 9 * DAY);
+    folder_do(&w->folder, "mkdir d");
+    w->settings.watch = true;
+    w->settings.site_id = 1;
+    world_scan(w, "new a.xml\n");
+    tree_watch_share(2); /* one for the site */
+    assert_false(folder_watch(&w->place));
+    world_scan(w, "");
+    assert_true(w->out.watch_limit);
+    folder_sitemap(&w->folder, "b.xml", "b", "", 9 * DAY);
+    folder_read_news(&w->place, &news);
+    assert_true(news.changed);
+    tree_watch_share(UINT64_MAX);
+    world_scan(w, "new b.xml\n");
+    assert_false(w->out.watch_limit);
+}
+
+/* With one file too many, or one name in memory, nothing changes, and what is listed stays. */
+static void more_files_than_a_source_may_have(void **state)
+{
+    struct world *w = *state;
+    folder_sitemap(&w->folder, "a.xml", "a", "", 9 * DAY);
+    folder_do(&w->folder, "mkdir d; touch d/other d/one; mkfifo p.xml");
+    folder_sitemap(&w->folder, "d/b.xml", "b", "", 9 * DAY);
+    w->max_files = 3;
+    w->max_names = 6; /* a.xml, d, p.xml; other, one, b.xml */
+    world_scan(w, "new a.xml\nnew d/b.xml\nproblem p.xml unreadable\n");
+    folder_do(&w->folder, "mkfifo q.xml; rm d/one");
+    world_try(w);
+    assert_int_equal(w->out.status, CATALOGUE_FULL);
+    assert_non_null(strstr(w->out.failure, "more than 3 files match"));
+    assert_entries(w, "/s/a.xml\n/s/d/b.xml\n");
+    folder_do(&w->folder, "rm q.xml; touch d/one z");
+    world_try(w);
+    assert_int_equal(w->out.status, CATALOGUE_FULL);
+    assert_non_null(strstr(w->out.failure, "a folder has too many names"));
+    folder_do(&w->folder, "rm z d/one; mkdir e; touch e/1 e/2"); /* those of d count no longer */
+    world_scan(w, "");
+}
+
+/* What is free is reserved: the result of a scan of a site's own source is not written. */
+static void a_disk_with_its_reserve_alone(void **state)
+{
+    struct world *w = *state;
+    w->alone = true;
+    w->site_id = 1;
+    folder_do(&w->folder, "for i in $(seq 600); do : >sitemap-$i.xml; done");
+    is_reserved = true;
+    world_try(w);
+    is_reserved = false;
+    assert_false(w->out.applied);
+    assert_int_equal(w->out.status, CATALOGUE_NO_SPACE);
+    assert_non_null(strstr(w->out.failure, "No space left on device"));
+    is_reserved = true;
+    w->site_id = 0;
+    world_try(w);
+    is_reserved = false;
+    assert_true(w->out.applied);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +373,9 @@ int main(void)
         TEST(what_another_owns_is_refused_until_it_is_free),
         TEST(a_place_that_is_none_is_reported_at_once),
         TEST(odd_names_are_problems),
+        TEST(a_limit_of_watches_leaves_those_that_exist),
+        TEST(more_files_than_a_source_may_have),
+        TEST(a_disk_with_its_reserve_alone),
         TEST(a_file_that_never_rests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

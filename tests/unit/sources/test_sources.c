@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sources as they run: settling, subfolders, requests, failures, the end. */
 #include "server/base/clock.h"
+#include "server/sources/source.h"
 #include "tests/unit/sources/running.h"
 
 static bool has_scanned(struct running *r)
@@ -314,6 +315,64 @@ static void the_end_is_quick(void **state)
         assert_true(strlen(r->failure) > 5);
 }
 
+static void what_flips_does_not_fill_the_log(void **state)
+{
+    struct running *r = *state;
+    r->w.settings.watch = false;
+    r->w.settings.settle_ms = 0;
+    start(r);
+    await_applied(r, 1);
+    int64_t end = clock_now_ms() + LONG_MS;
+    for (unsigned round = 1; count_events(r, "the rest is left out") == 0; round++) {
+        assert_true(clock_now_ms() < end);
+        for (char name = 'a'; name < 'u'; name++) {
+            char path[] = {name, '.', 'x', 'm', 'l', '\0'};
+            if (round % 2 == 0)
+                folder_sitemap(&r->w.folder, path, path, "", 9 * DAY);
+            else
+                folder_write(&r->w.folder, path, "<urlset><url></urlset>");
+        }
+        sources_scan(r->s, 1, MAX_REMOVED_GUARDED, false, on_scanned, r);
+        while (scanned(r) < round && clock_now_ms() < end)
+            usleep(1000);
+    }
+}
+
+static void folders_of_one_site_are_scanned_one_at_a_time(void **state)
+{
+    struct running *r = *state;
+    struct source first = {.settings.site_id = 1}, second = first;
+    struct source other = {.settings.site_id = 2}, fixed[2] = {0}; /* of the configuration */
+    folder_sitemap(&r->w.folder, "a.xml", "a", "", 100);
+    r->w.settings.site_id = 1;
+    assert_true(source_try_turn(&first));
+    assert_true(source_try_turn(&other));
+    assert_true(source_try_turn(&fixed[0]));
+    assert_true(source_try_turn(&fixed[1]));
+    assert_false(source_try_turn(&second));
+    start(r);
+    source_end_turn(&other);
+    source_end_turn(&fixed[0]);
+    source_end_turn(&fixed[1]);
+    assert_int_equal(count_events(r, "source-scan-failed"), 0);
+    source_end_turn(&first);
+    /* Nobody has made it with the API, so the catalogue rejects its scan. */
+    for (int64_t end = clock_now_ms() + LONG_MS; count_events(r, "source-scan-failed") == 0;) {
+        assert_true(clock_now_ms() < end);
+        usleep(1000);
+    }
+    /* One that waits for its turn ends all the same. */
+    for (int64_t end = clock_now_ms() + LONG_MS; !source_try_turn(&first);) {
+        assert_true(clock_now_ms() < end);
+        usleep(1000);
+    }
+    sources_scan(r->s, 1, MAX_REMOVED_GUARDED, false, on_scanned, r);
+    sources_stop(r->s);
+    r->s = NULL;
+    source_end_turn(&first);
+    assert_string_equal(r->failure, "the source is being stopped");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +387,8 @@ int main(void)
         TEST(a_replaced_folder_is_noticed),
         TEST(problems_are_reported),
         TEST(the_end_is_quick),
+        TEST(what_flips_does_not_fill_the_log),
+        TEST(folders_of_one_site_are_scanned_one_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

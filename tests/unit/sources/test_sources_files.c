@@ -68,9 +68,30 @@ static void settings_are_checked(void **state)
     char why[256];
     struct sources_options options = {.catalogue = r->w.c, .count = 1, .settings = &r->w.settings};
     r->w.settings.url = ORIGIN "/s";
+    r->w.settings.managed = true;
     assert_false(sources_start(&options, &r->s, why, sizeof why));
     assert_null(r->s);
     assert_non_null(strstr(why, "products"));
+}
+
+static void one_that_was_made_elsewhere_starts_and_fails(void **state)
+{
+    struct running *r = *state;
+    struct source_health health = {0};
+    size_t number;
+    char path[SOURCE_MAX_PATH_BYTES + 1];
+    folder_sitemap(&r->w.folder, "a.xml", "a", "", DAY);
+    r->w.settings.url = ORIGIN "/s";
+    r->w.settings.serve = true;
+    start(r);
+    while (!health.failing) {
+        struct source_list *list = sources_hold(r->s);
+        sources_health(list, 0, &health);
+        assert_string_equal(sources_url(list, 0), ORIGIN "/s");
+        sources_release(list);
+    }
+    assert_non_null(strstr(health.failure, "url must end in a slash"));
+    assert_false(sources_match(r->s, ORIGIN, "/s/a.xml", &number, path));
 }
 
 static void what_the_last_run_found_is_known_before_the_first_scan(void **state)
@@ -97,6 +118,7 @@ int main(void)
         TEST(files_are_found_and_opened),
         TEST(a_missing_folder_says_nothing_of_its_files),
         TEST(settings_are_checked),
+        TEST(one_that_was_made_elsewhere_starts_and_fails),
         TEST(what_the_last_run_found_is_known_before_the_first_scan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

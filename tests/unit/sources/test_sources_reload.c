@@ -115,6 +115,7 @@ static void what_is_the_same_goes_on(void **state)
     sources_release(list);
     /* What cannot be changes nothing. */
     settings[1].url = ORIGIN "/no-slash";
+    settings[1].managed = true;
     assert_false(sources_reconfigure(r->s, 2, settings, why, sizeof why));
     list = sources_hold(r->s);
     assert_int_equal(sources_count(list), 2);

@@ -24,19 +24,21 @@ static void write_rows(struct world *w, char first, const char *mode)
 }
 
 static uint64_t max_disk;
+static int64_t site_id;
 
-static enum split_status split(struct world *w, bool dry_run, struct split_result *out)
+static enum split_status split_at(struct world *w, const char *loc, bool dry_run,
+                                  struct split_result *out)
 {
     struct url url;
     char path[256];
-    assert_int_equal(url_parse(ORIGIN "/s/all.txt", strlen(ORIGIN "/s/all.txt"), &url, NULL),
-                     RULE_OK);
+    assert_int_equal(url_parse(loc, strlen(loc), &url, NULL), RULE_OK);
     snprintf(path, sizeof path, "%s/all.txt", w->folder.path);
     struct split_file file = {.catalogue = w->c,
                               .fd = open(path, O_RDONLY | O_CLOEXEC),
                               .url = &url,
                               .source = "products",
                               .index = INDEX,
+                              .site_id = site_id,
                               .now = 1789000000,
                               .max_removed = MAX_REMOVED_GUARDED,
                               .dry_run = dry_run,
@@ -47,9 +49,16 @@ static enum split_status split(struct world *w, bool dry_run, struct split_resul
     return status;
 }
 
+static enum split_status split(struct world *w, bool dry_run, struct split_result *out)
+{
+    return split_at(w, ORIGIN "/s/all.txt", dry_run, out);
+}
+
+#define OTHER "https://other.example/s/all.txt" /* of a site that does not exist */
+
 /* The linker has all calls of catalogue_spool come here: the second one is when the file is read
  * again. */
-static struct world *to_change;
+static struct world *to_change, *to_ask;
 static unsigned calls;
 
 struct spool *__real_catalogue_spool(const struct catalogue *c, uint64_t max_bytes);
@@ -61,7 +70,23 @@ struct spool *__wrap_catalogue_spool(const struct catalogue *c, uint64_t max_byt
         to_change = NULL;
         calls = 0;
     }
+    if (to_ask != NULL) {
+        struct split_result out;
+        assert_int_equal(split_at(to_ask, OTHER, false, &out), SPLIT_BUSY);
+        to_ask = NULL;
+        usleep(1000000); /* a debt that is not paid back at once */
+    }
     return __real_catalogue_spool(c, max_bytes);
+}
+
+/* The linker has all calls of file_has_reserve come here. */
+static bool is_reserved;
+
+bool __wrap_file_has_reserve(int fd);
+bool __wrap_file_has_reserve(int fd)
+{
+    (void)fd;
+    return !is_reserved;
 }
 
 static void a_file_that_changes_between_its_readings(void **state)
@@ -132,6 +157,32 @@ static void a_disk_without_room(void **state)
     world_close(&w);
 }
 
+/* What is free is reserved: a site's own source writes nothing more, the configuration's does. */
+static void a_disk_with_its_reserve_alone(void **state)
+{
+    struct world w;
+    struct split_result out;
+    (void)state;
+    world_open(&w, 50);
+    for (char first = 'a'; first < 'z'; first++)
+        write_rows(&w, first, first == 'a' ? "w" : "a");
+    is_reserved = true;
+    for (unsigned dry_run = 0; dry_run < 2; dry_run++) {
+        site_id = 1;
+        assert_int_equal(split(&w, dry_run, &out), SPLIT_REFUSED);
+        assert_string_equal(out.code, "no-space");
+        site_id = 0;
+    }
+    write_rows(&w, 'a', "w"); /* too few to be written while it is read, enough for a spool */
+    site_id = 1;
+    assert_int_equal(split(&w, false, &out), SPLIT_REFUSED);
+    assert_string_equal(out.code, "no-space");
+    site_id = 0;
+    assert_int_equal(split(&w, false, &out), SPLIT_DONE);
+    is_reserved = false;
+    world_close(&w);
+}
+
 /* Frozen, it is not even read. */
 static void a_frozen_urlset(void **state)
 {
@@ -158,13 +209,34 @@ static void a_frozen_urlset(void **state)
     world_close(&w);
 }
 
+/* A site that asked meanwhile is next. */
+static void sites_take_turns(void **state)
+{
+    struct world w;
+    struct split_result out;
+    (void)state;
+    world_open(&w, 50);
+    write_rows(&w, 'a', "w");
+    to_ask = &w;
+    assert_int_equal(split(&w, false, &out), SPLIT_DONE);
+    assert_null(to_ask);
+    write_rows(&w, 'b', "a");
+    assert_int_equal(split(&w, false, &out), SPLIT_BUSY);
+    assert_int_equal(split_at(&w, OTHER, false, &out), SPLIT_REFUSED);
+    assert_int_equal(split(&w, false, &out), SPLIT_DONE);
+    assert_int_equal(out.created, ROWS);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_changes_between_its_readings),
         cmocka_unit_test(what_differs),
         cmocka_unit_test(a_disk_without_room),
+        cmocka_unit_test(a_disk_with_its_reserve_alone),
         cmocka_unit_test(a_frozen_urlset),
+        cmocka_unit_test(sites_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,7 +162,7 @@ static void limit_to_three(struct scene *s)
     if (unshare(CLONE_NEWUSER) != 0 || !put("/proc/self/uid_map", map) ||
         !put("/proc/sys/user/max_inotify_watches", "3"))
         _exit(77);
-    s->watch = tree_watch_new(s->folder.path);
+    s->watch = tree_watch_new(s->folder.path, 0);
     walk(s, "");
     _exit(s->limit ? 0 : 1);
 }
@@ -183,12 +183,58 @@ static void the_limit_is_reported(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static size_t watched(struct scene *s, char last)
+{
+    size_t count = 0;
+    for (char name = 'a'; name <= last; name++) {
+        folder_do(&s->folder, "touch %c/x.xml", name);
+        count += news(s).changed;
+    }
+    return count;
+}
+
+/* One site gets at most half of the watches, and keeps those that it has when it gets no more. */
+static void sites_have_shares_of_the_watches(void **state)
+{
+    struct scene *s = *state, other = *s;
+    folder_do(&s->folder, "mkdir a b c d e");
+    tree_watch_free(s->watch);
+    tree_watch_share(6);
+    s->watch = tree_watch_new(s->folder.path, 1);
+    other.watch = tree_watch_new(s->folder.path, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        s->limit = false;
+        walk(s, "");
+        assert_true(s->limit);
+        assert_int_equal(watched(s, 'e'), 2); /* and the top */
+    }
+    walk(&other, "");
+    assert_true(other.limit);
+    assert_int_equal(watched(&other, 'e'), 1);
+    /* The sources of the configuration have no share, but theirs are counted. */
+    struct scene fixed = *s;
+    fixed.limit = false;
+    fixed.watch = tree_watch_new(s->folder.path, 0);
+    walk(&fixed, "");
+    assert_false(fixed.limit);
+    tree_watch_free(fixed.watch);
+    /* What is released is free again. */
+    tree_watch_free(s->watch);
+    s->watch = NULL;
+    other.limit = false;
+    walk(&other, "");
+    assert_true(other.limit);
+    assert_int_equal(watched(&other, 'e'), 2);
+    tree_watch_free(other.watch);
+    tree_watch_share(UINT64_MAX);
+}
+
 static int setup(void **state)
 {
     struct scene *s = calloc(1, sizeof *s);
     folder_make(&s->folder);
     s->top = beneath_open_top(s->folder.path);
-    s->watch = tree_watch_new(s->folder.path);
+    s->watch = tree_watch_new(s->folder.path, 0);
     assert_non_null(s->watch);
     *state = s;
     return 0;
@@ -209,10 +255,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_concerns_the_source_is_news),
-        TEST(folders_come_and_go),
-        TEST(too_many_events_are_reported),
-        TEST(the_limit_is_reported),
+        TEST(what_concerns_the_source_is_news), TEST(folders_come_and_go),
+        TEST(too_many_events_are_reported),     TEST(the_limit_is_reported),
+        TEST(sites_have_shares_of_the_watches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,12 +53,19 @@ static bool on_problem(void *context, const char *path, const char *code, const 
 }
 
 static struct seen seen;
+static unsigned looks, looks_left;
+
+static bool on_look(void *context)
+{
+    (void)context;
+    return ++looks <= looks_left;
+}
 
 static struct walk_result walk(const struct temp_folder *f, const char *const *excludes,
                                enum walk_status want)
 {
     struct match match = {NULL, excludes};
-    struct walk_visit visit = {on_folder, on_file, on_problem, &seen};
+    struct walk_visit visit = {on_folder, on_file, on_problem, NULL, &seen, 0};
     struct walk_result result;
     size_t stop_after = seen.stop_after;
     int top = beneath_open_top(f->path);
@@ -79,6 +86,26 @@ static void paths_come_in_byte_order(void **state)
     assert_string_equal(seen.text, "Z.xml\na-b/x.xml\na.xml\na/b.xml\na/x.xml\na0/x.xml\nb.txt\n"
                                    "robots.txt\nz.xml\nz/y/q.xml.gz\n");
     assert_int_equal(seen.folders, 6);
+}
+
+/* Names that match nothing call none of the other functions. */
+static void a_walk_can_be_stopped_among_names_that_do_not_match(void **state)
+{
+    static const char *const patterns[] = {"nothing", NULL};
+    struct temp_folder *f = *state;
+    struct match match = {patterns, NULL};
+    struct walk_visit visit = {on_folder, on_file, on_problem, on_look, &seen, 0};
+    struct walk_result result;
+    const unsigned in_all = 2 * 2; /* while they are read, and while they are compared */
+    folder_do(f, "for i in $(seq %u); do : >$i; done", 2 * WALK_LOOK_NAMES);
+    for (looks_left = 0; looks_left <= in_all; looks_left++) {
+        looks = 0;
+        int top = beneath_open_top(f->path);
+        assert_int_equal(walk_folder(top, "", &match, &visit, &result),
+                         looks_left < in_all ? WALK_STOPPED : WALK_DONE);
+        assert_int_equal(looks, looks_left < in_all ? looks_left + 1 : in_all);
+        close(top);
+    }
 }
 
 static void excluded_and_hidden_folders_are_not_entered(void **state)
@@ -192,6 +219,7 @@ int main(void)
         TEST(too_deep_and_too_long),
         TEST(a_lack_of_descriptors_fails_the_walk),
         TEST(a_walk_ends_when_stopped),
+        TEST(a_walk_can_be_stopped_among_names_that_do_not_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

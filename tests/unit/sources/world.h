@@ -20,6 +20,8 @@ struct world {
     struct folder place;
     bool alone; /* as the command line */
     bool dry_run;
+    uint64_t max_files, max_names; /* 0: no bound */
+    int64_t site_id;               /* of the token that made the source; 0: the configuration did */
     int64_t max_removed;
     struct scan_outcome out; /* of the last scan */
     char told[8192];         /* "what path\n" for each */
@@ -96,6 +98,9 @@ static inline void world_try(struct world *w)
                                    .place = &w->place,
                                    .max_removed = w->max_removed,
                                    .dry_run = w->dry_run,
+                                   .site_id = w->site_id,
+                                   .max_files = w->max_files,
+                                   .max_names = w->max_names,
                                    .alone = w->alone,
                                    .progress = &progress};
     w->told[0] = w->still[0] = '\0';

@@ -4,10 +4,10 @@
 #include "db/read/registry_store.h"
 
 /* Sites: 1 https://www.example.com (indexes /sitemap_index.xml 1, /shop/i.xml 2, /shop/b.xml 3,
- * /public/deep/x.xml 4 with another pattern, max_pages 500; cross: cdn.example.net,
- * www.example.com, port.example.net:8443, two.example; alias: example.com), 2 https://two.example
- * (/a/i.xml 5, cross: cdn.example.net), 3 https://bare.example (no index), 4 http://127.0.0.1:8080
- * (/sitemap_index.xml 6, max_pages 3, cross: cdn2.example). */
+ * /public/deep/x.xml 4 with another pattern, max_pages 500; urlset /shop/p.xml 7; cross:
+ * cdn.example.net, www.example.com, port.example.net:8443, two.example; alias: example.com), 2
+ * https://two.example (/a/i.xml 5, cross: cdn.example.net), 3 https://bare.example (no index), 4
+ * http://127.0.0.1:8080 (/sitemap_index.xml 6, max_pages 3, cross: cdn2.example). */
 #define S1 "https://www.example.com"
 
 static const struct {
@@ -85,6 +85,10 @@ static const struct {
     {S1 "/public/deep/x-3.xml", NULL, RULE_OK, 1, 4, false},
     {"http://127.0.0.1:8080/sitemap_index-3.xml", NULL, RULE_LOC_IS_PAGE, 4, 0, false},
     {"http://127.0.0.1:8080/sitemap_index-4.xml", NULL, RULE_OK, 4, 6, false},
+    /* a urlset's page: with the index of an ordinary loc */
+    {S1 "/shop/p.xml", NULL, RULE_OF_URLSET, 1, 2, false},
+    {S1 "/shop/p-2.xml.gz", S1 "/sitemap_index.xml", RULE_OF_URLSET, 1, 1, false},
+    {S1 "/shop/p.xml", "https://two.example/a/i.xml", RULE_OUTSIDE_SITE, 2, 0, false},
     /* the same pages by another name */
     {"http://www.example.com/sitemap_index.xml", S1 "/shop/i.xml", RULE_LOC_IS_PAGE, 1, 0, true},
     {"https://two.example/a/i-2.xml", S1 "/shop/i.xml", RULE_LOC_IS_PAGE, 1, 0, true},
@@ -107,6 +111,8 @@ static struct registry *make_registry(struct fixture *f)
     fixture_sql(f->db, "UPDATE sitemap_index SET page_pattern = '{stem}_p{n}{suffix}' WHERE id=4");
     fixture_index(f->db, 5, 2, "/a/i.xml");
     fixture_index(f->db, 6, 4, "/sitemap_index.xml");
+    fixture_index(f->db, 7, 1, "/shop/p.xml");
+    fixture_sql(f->db, "UPDATE sitemap_index SET kind = 1, of_index = 1 WHERE id = 7");
     fixture_host(f->db, 1, "cross", "cdn.example.net");
     fixture_host(f->db, 1, "cross", "www.example.com");
     fixture_host(f->db, 1, "cross", "port.example.net:8443");

@@ -215,7 +215,8 @@ static void search_is(struct entry_search search, const char *names, const char 
     struct fixture f;
 
     open_all(&f, &c);
-    search.list.site_id = 1;
+    if (search.list.index_id != 0)
+        search.list.site_id = 1;
     search.origin = S2; /* so that each has a remark */
     do {
         struct catalogue_view *v = begin(&c);
@@ -243,7 +244,7 @@ static void a_search_ends_where_its_effort_does(void **state)
     search_is((struct entry_search){{.index_id = 1}, warned, NULL, 2}, "d b a ", "2 1 ");
     search_is((struct entry_search){{.index_id = 1, .limit = 1}, slash, NULL, 2}, "d b a ",
               "1 1 1 ");
-    search_is((struct entry_search){{.index_id = 4}, slash, NULL, 9}, "removed ", "1 ");
+    search_is((struct entry_search){{.index_id = 4}, slash, NULL, 9}, "", "0 ");
     /* By loc: what lies in another index is looked at, and a lookup counts ten. */
     search_is((struct entry_search){{.index_id = 1, .prefix = S1}, slash, NULL, 2}, "b d a ",
               "2 2 2 ");
@@ -252,6 +253,32 @@ static void a_search_ends_where_its_effort_does(void **state)
     search_is(
         (struct entry_search){{.index_id = 1, .prefix = S1, .source = "other"}, slash, NULL, 30},
         "b ", "3 3 ");
+}
+
+/* Index after index, or, with a prefix, site after site; without what was removed. */
+static void a_search_of_all_ends_where_its_effort_does(void **state)
+{
+    (void)state;
+
+    search_is((struct entry_search){.list = {.source = "other"}, .effort = 9}, "b x ", "6 ");
+    search_is((struct entry_search){.list = {.source = "other"}, .effort = 2}, "b x ", "2 2 2 ");
+    search_is((struct entry_search){.list = {.source = "other", .limit = 1}, .effort = 9}, "b x ",
+              "2 4 ");
+    search_is((struct entry_search){.list = {.source = "other", .site_id = 2}, .effort = 9}, "x ",
+              "1 ");
+    search_is(
+        (struct entry_search){.list = {.source = "other", .prefix = "https://"}, .effort = 30},
+        "b x ", "3 3 1 ");
+    /* A site without rows under the prefix is left out. */
+    search_is((struct entry_search){.list = {.prefix = S1 "/shop/", .limit = 2}, .effort = 9},
+              "a c ", "2 ");
+    search_is((struct entry_search){.list = {.source = "nobody"}, .effort = 9}, "", "0 ");
+    /* With the prefix, the rows of a removed index are looked at, too, and count ten. */
+    search_is((struct entry_search){.list = {.prefix = S1 "/r"}, .effort = 11}, "", "1 ");
+    search_is((struct entry_search){.list = {.prefix = S1 "/"}, .effort = 12}, "b d a c shopping ",
+              "3 3 ");
+    search_is((struct entry_search){.list = {.prefix = S1 "/s"}, .effort = 2}, "a c shopping ",
+              "2 1 ");
 }
 
 static void cursors_come_back_as_they_were(void **state)
@@ -288,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_cursor_of_a_removed_index_goes_on),
         cmocka_unit_test(malformed_cursors_are_refused),
         cmocka_unit_test(a_search_ends_where_its_effort_does),
+        cmocka_unit_test(a_search_of_all_ends_where_its_effort_does),
         cmocka_unit_test(cursors_come_back_as_they_were),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,7 @@ static void pages_since_reports_what_changed(void **state)
 
     struct catalogue_view *v = begin(&c);
     struct seen all = {0};
-    assert_int_equal(catalogue_view_pages_since(v, 0, see_page, &all), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_pages_since(v, 0, 0, see_page, &all), CATALOGUE_OK);
     assert_int_equal(all.count, 4);
     assert_string_equal(all.url[0], S1 "/sitemap_index.xml");
     assert_string_equal(all.url[1], S1 "/sitemap_index-2.xml");
@@ -110,15 +110,19 @@ static void pages_since_reports_what_changed(void **state)
     assert_int_equal(all.page[3].index_id, 3);
 
     struct seen some = {.stop_after = 1};
-    assert_int_equal(catalogue_view_pages_since(v, 2, see_page, &some), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_pages_since(v, 2, 0, see_page, &some), CATALOGUE_OK);
     assert_int_equal(some.count, 1);
     assert_int_equal(some.page[0].revision, 3);
     struct seen ended = {.stop_after = 2};
-    assert_int_equal(catalogue_view_pages_since(v, 0, see_page, &ended), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_pages_since(v, 0, 0, see_page, &ended), CATALOGUE_OK);
     assert_int_equal(ended.count, 2);
+    struct seen of_site = {0};
+    assert_int_equal(catalogue_view_pages_since(v, 0, 2, see_page, &of_site), CATALOGUE_OK);
+    assert_int_equal(of_site.count, 1);
+    assert_string_equal(of_site.url[0], "http://two.example:8080/i-4.xml");
     struct seen none = {0};
-    assert_int_equal(catalogue_view_pages_since(v, 4, see_page, &none), CATALOGUE_OK);
-    assert_int_equal(catalogue_view_pages_since(v, UINT64_MAX, see_page, &none), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_pages_since(v, 4, 0, see_page, &none), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_pages_since(v, UINT64_MAX, 0, see_page, &none), CATALOGUE_OK);
     assert_int_equal(none.count, 0);
 
     struct page_record page;

@@ -379,9 +379,11 @@ static void a_poll_that_an_undo_overtook_brings_nothing_back(void **state)
                                             .pass_frozen = true});
         assert_int_equal(undone.removed, 1);
         freeze(f, 0);
+        int64_t undone_at = list_of(f).full_at;
         lands(f, &child, 2000);
         lands(f, &list, 2000);
         assert_false(has_validators(f, false) || has_validators(f, true));
+        assert_int_equal(list_of(f).full_at, undone_at);
         assert_int_equal(row_of(f, site, loc).hash[0], 0);
         child = row_of(f, site, loc);
         list = list_of(f);

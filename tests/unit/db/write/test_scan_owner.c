@@ -197,6 +197,26 @@ static void a_site_that_went_and_came_is_another_one(void **state)
     free_files(files, 5);
 }
 
+static void a_source_that_was_removed_writes_nothing(void **state)
+{
+    struct write_fixture *f = *state;
+    struct source_file *files = make_files("x", 0, 2);
+    struct scan_files s = {.files = files, .count = 2};
+    struct change add = {.kind = CHANGE_SOURCE_ADD}, of_site = scan_change;
+    add.source_put = (struct change_source_put){
+        .made = {.name = SOURCE, .site_id = f->site, .directory = "/x", .url = ROOT},
+        .set = SOURCE_SET_DIRECTORY | SOURCE_SET_URL};
+    of_site.grant.site_id = f->site;
+    assert_int_equal(apply_files(f, of_site, &s).status, CATALOGUE_NOT_FOUND);
+    assert_int_equal(apply_plain(f, &add).status, CATALOGUE_OK);
+    assert_int_equal(apply_files(f, of_site, &s).created, 2);
+    struct change remove = {.kind = CHANGE_SITE_REMOVE, .site_remove = {.site_id = f->site}};
+    remove.max_removed = 2;
+    assert_int_equal(apply(f, &remove).removed, 2);
+    assert_int_equal(apply_files(f, of_site, &s).status, CATALOGUE_NOT_FOUND);
+    free_files(files, 2);
+}
+
 static void an_entry_moved_within_its_site_is_still_the_files(void **state)
 {
     struct write_fixture *f = *state;
@@ -254,6 +274,7 @@ int main(void)
         TEST(a_file_without_a_place_waits_for_one),
         TEST(an_index_that_went_takes_the_entries_and_leaves_the_files),
         TEST(a_site_that_went_and_came_is_another_one),
+        TEST(a_source_that_was_removed_writes_nothing),
         TEST(an_entry_moved_within_its_site_is_still_the_files),
         TEST(an_index_of_another_site_takes_the_entry_there),
     };

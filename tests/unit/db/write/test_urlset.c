@@ -127,9 +127,12 @@ static void what_is_refused(void **state)
 static void a_page_is_no_longer_than_it_may_be(void **state)
 {
     struct write_fixture *f = *state;
-    char long_text[16384 + 1] = "<image:image>";
-    memset(long_text + 13, 'x', sizeof long_text - 13);
-    memcpy(long_text + sizeof long_text - 15, "</image:image>", 15);
+    static const char begin[] = "<image:image><image:loc>https://a/",
+                      end[] = "</image:loc></image:image>";
+    char long_text[16384 + 1];
+    memset(long_text, 'x', sizeof long_text);
+    memcpy(long_text, begin, sizeof begin - 1);
+    memcpy(long_text + sizeof long_text - sizeof end, end, sizeof end);
     assert_int_equal(make(f, URLSET, EXTENSION_IMAGES).status, CATALOGUE_OK);
     struct spool *rows = catalogue_spool(f->c, UINT64_MAX);
     enum { ROWS = 3300 };

@@ -63,7 +63,8 @@ static int model_put(struct model *m, int loc, int index, enum field_state lastm
                      uint32_t wanted)
 {
     struct model_entry *e = &m->entries[loc], old = *e;
-    bool is_new = e->index < 0, same_digest = digest_state == FIELD_SET && digest == e->digest;
+    bool is_new = e->index < 0,
+         same_digest = digest_state == FIELD_SET && digest == e->digest && e->lastmod != 0;
     if (is_new)
         *e = (struct model_entry){.index = -1, .source = source};
     if (is_new)

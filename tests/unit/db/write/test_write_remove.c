@@ -109,6 +109,56 @@ static void the_server_purges_by_itself(void **state)
     assert_true(stats.writable);
 }
 
+/* Registers an entry in a new index, removes the index, and purges it. */
+static int64_t make_and_purge(struct write_fixture *f)
+{
+    int64_t index = add_index(f, ORIGIN "/shop/index.xml");
+    bulk_numbered(f, "shop", 1);
+    struct change change = {
+        .kind = CHANGE_INDEX_REMOVE, .index_remove = {.index_id = index}, .max_removed = 1};
+    assert_int_equal(apply(f, &change).removed, 1);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(apply(f, &(struct change){.kind = CHANGE_PURGE}).status, CATALOGUE_OK);
+    assert_int_equal(number_of(f, "SELECT purged FROM sitemap_index WHERE id = %lld", index), 1);
+    return index;
+}
+
+static int64_t pages_at(struct write_fixture *f, const char *path)
+{
+    return number_of(f,
+                     "SELECT count(*) FROM page JOIN sitemap_index AS i ON i.id = index_id"
+                     " WHERE path = %Q",
+                     path);
+}
+
+/* Otherwise a token that adds and removes indexes would make the catalogue larger without end. */
+static void only_the_newest_removed_lists_of_a_site_are_left(void **state)
+{
+    struct write_fixture *f = *state;
+    run_sql(f, "WITH RECURSIVE c(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM c WHERE n < 1000)"
+               " INSERT INTO sitemap_index(site, path, page_pattern, removed, purged, removed_at)"
+               " SELECT 1, '/' || n, '{stem}-{n}{suffix}', 1, 1, n FROM c;"
+               " INSERT INTO page(index_id, number, entries, bytes, changed_at, same_second,"
+               " revision) SELECT i.id, n.value, 0, 0, 1, 0, 1 FROM sitemap_index AS i,"
+               " json_each('[1,2,3]') AS n WHERE i.purged = 1");
+    int64_t first = make_and_purge(f);
+    assert_int_equal(pages_at(f, "/1"), 0);
+    assert_int_equal(pages_at(f, "/2"), 3);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap_index WHERE path = '/1'"), 0);
+    /* The history is older than the next one, and may name it. */
+    run_sql(f, "INSERT INTO history_index(site, revision, index_id, created, updated, removed)"
+               " VALUES (1, 1, 1, 0, 0, 0); INSERT INTO history(revision, at, who, kind, via,"
+               " created, updated, unchanged, removed, rows, parts, bytes) VALUES (1, 500, '', '',"
+               " '', 0, 0, 0, 0, 0, 0, 0);"
+               " UPDATE sitemap_index SET removed_at = removed_at + 1000 WHERE purged = 1");
+    run_sql(f, "UPDATE sitemap_index SET removed_at = 5000 WHERE path = '/shop/index.xml'");
+    make_and_purge(f);
+    assert_int_equal(pages_at(f, "/2"), 0);
+    assert_int_equal(pages_at(f, "/3"), 3);
+    assert_int_equal(number_of(f, "SELECT purged FROM sitemap_index WHERE path = '/2'"), 2);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM page WHERE index_id = %lld", first), 1);
+}
+
 /* A token can remove indexes without end: those of before, and those whose time has not come, are
  * not looked at for the next one. */
 static void removed_ones_cost_nothing(void **state)
@@ -141,6 +191,7 @@ int main(void)
         TEST(an_index_goes_at_once_and_its_rows_later),
         TEST(a_site_goes_with_all_it_has),
         TEST(the_server_purges_by_itself),
+        TEST(only_the_newest_removed_lists_of_a_site_are_left),
         TEST(removed_ones_cost_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

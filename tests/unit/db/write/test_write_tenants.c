@@ -122,6 +122,51 @@ static void a_shared_cross_host_tells_each_of_its_own(void **state)
     }
 }
 
+static struct change_result remove_from(struct write_fixture *f, const char *index)
+{
+    struct change change = {.kind = CHANGE_ENTRY_REMOVE,
+                            .index_name = index,
+                            .entry_remove = {.loc = "https://cdn.example/a.xml"}};
+    return apply_plain(f, &change);
+}
+
+/* Who lists the same loc gets no update that is for another; nor is its own removed instead. */
+static void a_loc_of_several_sites_needs_an_index(void **state)
+{
+    struct write_fixture *f = *state;
+    int64_t b = add_site(f, B, 0), b_index = add_index(f, B INDEX);
+    set_hosts(f, f->site, 0, SITE_SET_CROSS_HOSTS, "cdn.example");
+    set_hosts(f, b, 0, SITE_SET_CROSS_HOSTS, "cdn.example");
+    struct change put_b = put_change("https://cdn.example/a.xml", NULL);
+    put_b.entry.index = B INDEX;
+    assert_int_equal(apply_plain(f, &put_b).created, 1);
+    assert_int_equal(put_plain(f, "https://cdn.example/a.xml", "2020-01-01").updated, 1);
+    struct change put_a = put_change("https://cdn.example/a.xml", NULL);
+    put_a.entry.index = ORIGIN INDEX;
+    put_a.grant.site_id = f->site;
+    assert_int_equal(apply_plain(f, &put_a).created, 1);
+
+    struct change_result r = put_plain(f, "https://cdn.example/a.xml", "2021-01-01");
+    assert_int_equal(r.code, RULE_INDEX_NEEDED);
+    assert_string_equal(r.field, "index");
+    static const struct line list[] = {
+        {.loc = "https://cdn.example/a.xml", .lastmod = "2021-01-01"}};
+    r = apply_lines(f, (struct change){.kind = CHANGE_BULK}, LINES(list));
+    assert_int_equal(r.updated, 0);
+    put_a.entry.index = NULL;
+    assert_int_equal(apply_plain(f, &put_a).unchanged, 1);
+
+    r = remove_from(f, NULL);
+    assert_int_equal(r.code, RULE_INDEX_NEEDED);
+    assert_string_equal(r.field, "index");
+    assert_int_equal(remove_from(f, ORIGIN "/none.xml").code, RULE_INDEX_UNKNOWN);
+    assert_int_equal(remove_from(f, ORIGIN INDEX).removed, 1);
+    assert_int_equal(remove_from(f, ORIGIN INDEX).status, CATALOGUE_NOT_FOUND);
+    assert_int_equal(index_of(f, "https://cdn.example/a.xml"), b_index);
+    assert_int_equal(put_plain(f, "https://cdn.example/a.xml", "2021-01-01").updated, 1);
+    assert_int_equal(remove_from(f, NULL).removed, 1);
+}
+
 /* A loc on the host that all have costs a lookup in each; so many, and no more. */
 static void a_host_of_very_many_sites_needs_an_index(void **state)
 {
@@ -347,6 +392,7 @@ int main(void)
         TEST(a_claim_never_beats_the_origin),
         TEST(an_alias_elsewhere_makes_no_page),
         TEST(a_shared_cross_host_tells_each_of_its_own),
+        TEST(a_loc_of_several_sites_needs_an_index),
         TEST(a_host_of_very_many_sites_needs_an_index),
         TEST(http_and_https_are_one_site),
         TEST(a_token_of_one_site_raises_no_cap),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Debts of sites for the one place where sitemaps are split. */
-#include "server/sources/remote/share.h"
+#include "server/sources/share.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Shares the only place for fetching and splitting a sitemap (split_fetch.c) between sites. Plain
- * values; times are monotonic milliseconds, passed in. One thread.
+/* Shares between sites the only place for fetching a sitemap that is split (split_fetch.c), and the
+ * only one for splitting a file (split.c). Plain values; times are monotonic milliseconds, passed
+ * in; not thread safe.
  *
  * A site's use of the place is its debt: the seconds that it took, or one for each 2.5 MiB
  * received, whichever is more. A tenth of the time that passes pays it back. The waiting site with

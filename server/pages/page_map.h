@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The site map, which is the routing table and no sitemap: leads from a request's host and path to
- * a page, robots.txt or an alias. Built from one registry and immutable. What HTTP asks of it is in
+/* The page map: leads from a request's host and path to a page, robots.txt or an alias.
+ * Built from one registry and immutable. What HTTP asks of it is in
  * publisher.h. Internal to pages. */
 #pragma once
 
@@ -14,7 +14,7 @@ struct page_place {
      * with a query (/sitemap.xml?page=1). As of the last pass. */
     atomic_bool takes_query;
     atomic_uint_fast64_t mark; /* the pass that last found it in the registry */
-    atomic_uint_fast64_t list; /* whose page it is: site_map_list_hash */
+    atomic_uint_fast64_t list; /* whose page it is: page_map_list_hash */
     /* Of its file on disk (page_store): the stamp of the state that was stored or loaded (0:
      * unknown), and whether a file was found that cannot be used. */
     atomic_uint_fast64_t stored;
@@ -28,7 +28,7 @@ struct page_place {
 
 /* Which catalogue a map is of. A copy that was moved to the path has the same epoch, so any other
  * file or older state found there begins a new era. */
-struct site_map_of {
+struct page_map_of {
     const struct registry *registry; /* a reference is taken */
     const char *epoch;               /* copied */
     uint64_t era;
@@ -38,13 +38,20 @@ struct site_map_of {
 /* Makes the map with a place in `cache` for each page. `policies` is NULL where none exist.
  * `before` is the map that it replaces, NULL: none; a robots.txt made of the same text is shared
  * with it. The caller owns the one reference. NULL: out of memory. */
-struct site_map *site_map_new(const struct site_map_of *of, const struct publish_policies *policies,
-                              struct cache *cache, const struct site_map *before);
+struct page_map *page_map_new(const struct page_map_of *of, const struct publish_policies *policies,
+                              struct cache *cache, const struct page_map *before);
+struct page_map_alias {
+    const struct registry_site *site;
+    const char *from, *to; /* paths */
+    bool leads;            /* to a path of the map */
+};
+/* The alias `i` of all sites; its parts are borrowed. False: there are not so many. */
+bool page_map_alias(const struct page_map *r, size_t i, struct page_map_alias *out);
 /* Whether all pages of `old` are pages here, and all its sites sites. */
-bool site_map_keeps(const struct site_map *r, const struct site_map *old);
-void site_map_ref(const struct site_map *r);
+bool page_map_keeps(const struct page_map *r, const struct page_map *old);
+void page_map_ref(const struct page_map *r);
 /* The cache's key of a page of the map's catalogue. Borrows from the map. */
-struct place_key site_map_key(const struct site_map *r, int64_t index_id, uint32_t number);
+struct place_key page_map_key(const struct page_map *r, int64_t index_id, uint32_t number);
 /* A hash of kind, origin, path and pattern: equal for lists of two catalogues that have the same
  * pages. */
-uint64_t site_map_list_hash(const struct registry *r, const struct registry_index *list);
+uint64_t page_map_list_hash(const struct registry *r, const struct registry_index *list);

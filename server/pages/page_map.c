@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Builds the tables of hosts and paths of all sites from a registry, and robots.txt. */
-#include "server/pages/site_map.h"
+#include "server/pages/page_map.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static void robots_render(const struct registry_site *site, const char *own,
     }
 }
 
-struct site_map_entry {
+struct page_map_entry {
     uint32_t site; /* place in registry->sites */
     enum route_kind kind;
     size_t path; /* offsets into `text` */
@@ -86,35 +86,38 @@ struct site_map_entry {
     struct place *page; /* owned reference; pages only */
 };
 
-struct site_map {
+struct page_map {
     atomic_uint references;
     const struct registry *registry;
     char epoch[EPOCH_SIZE];
     uint64_t era;
     bool any_host; /* one site and no strict_host */
     size_t count;
-    struct site_map_entry *entries; /* room for all, see route_count */
-    struct map by_path;             /* places in `entries` by site and path */
-    struct resource **robots;       /* of each site, a reference; NULL: none */
-    struct resource **keys;         /* likewise, of IndexNow */
-    struct str text;                /* every path and target */
+    struct page_map_entry *entries; /* room for all, see route_count */
+    uint32_t *aliases;              /* places in `entries`; room for all */
+    size_t alias_count;
+    struct map by_path;       /* places in `entries` by site and path */
+    struct resource **robots; /* of each site, a reference; NULL: none */
+    struct resource **keys;   /* likewise, of IndexNow */
+    struct str text;          /* every path and target */
     /* The policies that it was made of, to be compared and not read: they may be freed. */
     const struct publish_policies *policies;
 };
 
-void site_map_ref(const struct site_map *r)
+void page_map_ref(const struct page_map *r)
 {
-    atomic_fetch_add_explicit(&((struct site_map *)r)->references, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&((struct page_map *)r)->references, 1, memory_order_relaxed);
 }
 
-void publisher_site_map_done(const struct site_map *shared)
+void publisher_page_map_done(const struct page_map *shared)
 {
-    struct site_map *r = (struct site_map *)shared;
+    struct page_map *r = (struct page_map *)shared;
     if (r == NULL || atomic_fetch_sub_explicit(&r->references, 1, memory_order_acq_rel) != 1)
         return;
     for (size_t i = 0; i < r->count; i++)
         place_unref(r->entries[i].page);
     free(r->entries);
+    free(r->aliases);
     map_done(&r->by_path);
     for (size_t i = 0; r->robots != NULL && i < r->registry->site_count; i++)
         resource_unref(r->robots[i]);
@@ -127,18 +130,18 @@ void publisher_site_map_done(const struct site_map *shared)
     free(r);
 }
 
-const struct registry *site_map_registry(const struct site_map *r)
+const struct registry *page_map_registry(const struct page_map *r)
 {
     return r->registry;
 }
 
-struct place_key site_map_key(const struct site_map *r, int64_t index_id, uint32_t number)
+struct place_key page_map_key(const struct page_map *r, int64_t index_id, uint32_t number)
 {
     return (struct place_key){
         .kind = HELD_PAGE, .number = number, .of = index_id, .era = r->era, .name = r->epoch};
 }
 
-uint64_t site_map_list_hash(const struct registry *r, const struct registry_index *list)
+uint64_t page_map_list_hash(const struct registry *r, const struct registry_index *list)
 {
     const struct registry_site *site = registry_site_by_id(r, list->site_id);
     uint64_t hash = XXH3_64bits_withSeed(site->origin, strlen(site->origin), list->kind);
@@ -151,19 +154,19 @@ static uint32_t hash_of(uint32_t site, const char *path)
     return (uint32_t)XXH3_64bits_withSeed(path, strlen(path), site);
 }
 
-static const struct site_map_entry *find_entry(const struct site_map *r, uint32_t site,
+static const struct page_map_entry *find_entry(const struct page_map *r, uint32_t site,
                                                const char *path)
 {
     struct map_probe probe = map_probe(&r->by_path, hash_of(site, path));
     for (uint32_t at; map_next(&probe, &at);) {
-        const struct site_map_entry *e = &r->entries[at];
+        const struct page_map_entry *e = &r->entries[at];
         if (e->site == site && strcmp(str_text(&r->text) + e->path, path) == 0)
             return e;
     }
     return NULL;
 }
 
-static size_t copy_path(struct site_map *r, const char *text)
+static size_t copy_path(struct page_map *r, const char *text)
 {
     size_t at = r->text.len;
     str_append(&r->text, text, strlen(text) + 1);
@@ -171,13 +174,13 @@ static size_t copy_path(struct site_map *r, const char *text)
 }
 
 /* The first to claim a path keeps it: pages before aliases. */
-static void add_route(struct site_map *r, uint32_t site, const char *path, enum route_kind kind,
+static void add_route(struct page_map *r, uint32_t site, const char *path, enum route_kind kind,
                       struct place *page, const char *target)
 {
     if (find_entry(r, site, path) != NULL)
         return;
     map_add(&r->by_path, hash_of(site, path), (uint32_t)r->count);
-    struct site_map_entry *e = &r->entries[r->count++];
+    struct page_map_entry *e = &r->entries[r->count++];
     e->kind = kind;
     e->site = site;
     e->path = copy_path(r, path);
@@ -191,14 +194,14 @@ static void add_route(struct site_map *r, uint32_t site, const char *path, enum 
     }
 }
 
-static bool add_pages(struct site_map *r, uint32_t place, struct cache *cache, uint64_t mark)
+static bool add_pages(struct page_map *r, uint32_t place, struct cache *cache, uint64_t mark)
 {
     const struct registry_site *site = &r->registry->sites[place];
     const struct registry_index *index;
     for (size_t i = 0; (index = registry_site_list(site, i)) != NULL; i++) {
-        uint64_t list = site_map_list_hash(r->registry, index);
+        uint64_t list = page_map_list_hash(r->registry, index);
         for (size_t n = 0; n < index->page_count; n++) {
-            struct place_key key = site_map_key(r, index->id, index->pages[n]);
+            struct place_key key = page_map_key(r, index->id, index->pages[n]);
             struct place *page = cache_place(cache, &key, sizeof(struct page_place));
             if (page == NULL)
                 return false;
@@ -225,7 +228,7 @@ static const struct publish_site *policy_of(const struct publish_policies *polic
 }
 
 struct place_in {
-    const struct site_map *routing;
+    const struct page_map *routing;
     uint32_t site;
     const struct publish_site *policy; /* NULL: none */
 };
@@ -233,7 +236,7 @@ struct place_in {
 static bool has_page(void *context, const char *path)
 {
     const struct place_in *in = context;
-    const struct site_map_entry *e = find_entry(in->routing, in->site, path);
+    const struct page_map_entry *e = find_entry(in->routing, in->site, path);
     bool found = e != NULL && (e->kind == ROUTE_PAGE || e->kind == ROUTE_PAGE_GZ);
     for (size_t i = 0; in->policy != NULL && !found && i < in->policy->alias_count; i++)
         found = strcmp(in->policy->aliases[i].from, path) == 0;
@@ -274,8 +277,8 @@ static bool same_pages(const struct registry_site *a, const struct registry_site
 
 /* The robots.txt of the previous map, if it was made of the same text: those of all sites are up to
  * 16 MiB, and a change of one site need not rebuild them. */
-static struct resource *robots_of_before(const struct site_map *r, uint32_t place,
-                                         const struct site_map *before)
+static struct resource *robots_of_before(const struct page_map *r, uint32_t place,
+                                         const struct page_map *before)
 {
     const struct registry_site *site = &r->registry->sites[place];
     const struct registry_site *was = before == NULL || before->policies != r->policies
@@ -291,8 +294,8 @@ static struct resource *robots_of_before(const struct site_map *r, uint32_t plac
 }
 
 /* A robots.txt in the configuration takes precedence over that of the catalogue. */
-static void add_robots(struct site_map *r, uint32_t place, const struct publish_site *policy,
-                       const struct site_map *before)
+static void add_robots(struct page_map *r, uint32_t place, const struct publish_site *policy,
+                       const struct page_map *before)
 {
     const struct registry_site *site = &r->registry->sites[place];
     struct place_in in = {r, place, policy};
@@ -312,7 +315,7 @@ static void add_robots(struct site_map *r, uint32_t place, const struct publish_
 
 /* Adds the key file of IndexNow, which proves to search engines that a notification is from the
  * site. */
-static void add_key(struct site_map *r, uint32_t place, const char *key)
+static void add_key(struct page_map *r, uint32_t place, const char *key)
 {
     struct str text = STR_INIT, path = STR_INIT;
     str_append_text(&text, key);
@@ -323,8 +326,8 @@ static void add_key(struct site_map *r, uint32_t place, const char *key)
     str_done(&path);
 }
 
-static void add_policy(struct site_map *r, uint32_t place, const struct publish_site *policy,
-                       const struct site_map *before)
+static void add_policy(struct page_map *r, uint32_t place, const struct publish_site *policy,
+                       const struct page_map *before)
 {
     const struct registry_site *site = &r->registry->sites[place];
     add_robots(r, place, policy, before);
@@ -334,29 +337,40 @@ static void add_policy(struct site_map *r, uint32_t place, const struct publish_
         struct str target = STR_INIT;
         str_append_text(&target, site->origin);
         str_append_text(&target, policy->aliases[i].to);
+        size_t before_it = r->count;
         add_route(r, place, policy->aliases[i].from, ROUTE_ALIAS, NULL, str_text(&target));
+        if (r->count > before_it)
+            r->aliases[r->alias_count++] = (uint32_t)before_it;
         r->text.failed |= target.failed;
         str_done(&target);
     }
 }
 
+static size_t alias_count(const struct publish_policies *policies)
+{
+    size_t count = 0;
+    for (size_t i = 0; policies != NULL && i < policies->count; i++)
+        count += policies->sites[i].alias_count;
+    return count;
+}
+
 static size_t route_count(const struct registry *registry, const struct publish_policies *policies)
 {
-    size_t count = registry->site_count;
+    size_t count = registry->site_count + alias_count(policies);
     const struct registry_index *list;
     for (size_t i = 0; i < registry->site_count; i++)
         for (size_t k = 0; (list = registry_site_list(&registry->sites[i], k)) != NULL; k++)
             count += 2 * list->page_count;
     for (size_t i = 0; policies != NULL && i < policies->count; i++)
-        count += policies->sites[i].alias_count + (policies->sites[i].indexnow_key != NULL);
+        count += policies->sites[i].indexnow_key != NULL;
     return count;
 }
 
-struct site_map *site_map_new(const struct site_map_of *of, const struct publish_policies *policies,
-                              struct cache *cache, const struct site_map *before)
+struct page_map *page_map_new(const struct page_map_of *of, const struct publish_policies *policies,
+                              struct cache *cache, const struct page_map *before)
 {
     const struct registry *registry = of->registry;
-    struct site_map *r = calloc(1, sizeof *r);
+    struct page_map *r = calloc(1, sizeof *r);
     if (r == NULL)
         return NULL;
     atomic_init(&r->references, 1);
@@ -367,9 +381,10 @@ struct site_map *site_map_new(const struct site_map_of *of, const struct publish
     r->any_host = registry->site_count == 1 && (policies == NULL || !policies->strict_host);
     size_t most = route_count(registry, policies);
     r->entries = calloc(most + 1, sizeof *r->entries);
+    r->aliases = calloc(alias_count(policies) + 1, sizeof *r->aliases);
     r->robots = calloc(registry->site_count + 1, sizeof *r->robots);
     r->keys = calloc(registry->site_count + 1, sizeof *r->keys);
-    if (r->entries == NULL || r->robots == NULL || r->keys == NULL ||
+    if (r->entries == NULL || r->aliases == NULL || r->robots == NULL || r->keys == NULL ||
         !map_reserve(&r->by_path, most))
         goto no_memory;
     for (uint32_t i = 0; i < registry->site_count; i++) {
@@ -382,11 +397,25 @@ struct site_map *site_map_new(const struct site_map_of *of, const struct publish
     return r;
 
 no_memory:
-    publisher_site_map_done(r);
+    publisher_page_map_done(r);
     return NULL;
 }
 
-bool site_map_keeps(const struct site_map *r, const struct site_map *old)
+bool page_map_alias(const struct page_map *r, size_t i, struct page_map_alias *out)
+{
+    if (i >= r->alias_count)
+        return false;
+    const struct page_map_entry *e = &r->entries[r->aliases[i]];
+    const struct registry_site *site = &r->registry->sites[e->site];
+    const char *to = str_text(&r->text) + e->target + strlen(site->origin);
+    *out = (struct page_map_alias){.site = site,
+                                   .from = str_text(&r->text) + e->path,
+                                   .to = to,
+                                   .leads = find_entry(r, e->site, to) != NULL};
+    return true;
+}
+
+bool page_map_keeps(const struct page_map *r, const struct page_map *old)
 {
     const struct registry_site *site = NULL;
     uint32_t of = UINT32_MAX; /* the old place of `site`; entries of a site are contiguous */
@@ -394,13 +423,13 @@ bool site_map_keeps(const struct site_map *r, const struct site_map *old)
         if (registry_site_by_origin(r->registry, old->registry->sites[i].origin) == NULL)
             return false;
     for (size_t i = 0; i < old->count; i++) {
-        const struct site_map_entry *was = &old->entries[i];
+        const struct page_map_entry *was = &old->entries[i];
         if (was->kind != ROUTE_PAGE && was->kind != ROUTE_PAGE_GZ)
             continue;
         if (was->site != of)
             site = registry_site_by_origin(r->registry, old->registry->sites[was->site].origin);
         of = was->site;
-        const struct site_map_entry *is =
+        const struct page_map_entry *is =
             find_entry(r, (uint32_t)(site - r->registry->sites), str_text(&old->text) + was->path);
         if (is == NULL || is->kind != was->kind)
             return false;
@@ -408,7 +437,7 @@ bool site_map_keeps(const struct site_map *r, const struct site_map *old)
     return true;
 }
 
-void site_map_find(const struct site_map *r, const char *host, const char *path,
+void page_map_find(const struct page_map *r, const char *host, const char *path,
                    struct site_target *out)
 {
     *out = (struct site_target){.kind = ROUTE_NONE};
@@ -423,7 +452,7 @@ void site_map_find(const struct site_map *r, const char *host, const char *path,
     out->origin = site->origin;
     out->site_id = site->id;
     uint32_t place = (uint32_t)(site - r->registry->sites);
-    const struct site_map_entry *e = find_entry(r, place, path);
+    const struct page_map_entry *e = find_entry(r, place, path);
     if (e == NULL)
         return;
     out->kind = e->kind;
