@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/http/internal.h"
 #include "server/http/listener.h"
 
 #define LIVE_PATIENCE_MS 60000
@@ -96,6 +97,16 @@ static inline void live_await_load(const struct listener *l, int64_t connections
         usleep(1000);
     } while (clock_now_ms() < end);
     fail_msg("%u connections, %u wait", open, waiting);
+}
+
+/* Until no request is active: a client may have its reply before its request is over. */
+static inline void live_await_quiet(const struct listener *l)
+{
+    int64_t end = clock_now_ms() + LIVE_PATIENCE_MS;
+
+    while (counts_active(l->counts) > 0 && clock_now_ms() < end)
+        usleep(1000);
+    assert_int_equal(counts_active(l->counts), 0);
 }
 
 static inline void live_send(int fd, const char *bytes, size_t len)

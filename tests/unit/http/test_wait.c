@@ -170,6 +170,7 @@ static void test_stop_with_waiters(void **state)
     live_text(idle, "GET /ask" HEAD);
     live_read(idle, false, &a);
     answer_done(&a);
+    live_await_quiet(l); /* a connection whose request ends in a stop ends with it */
     for (int i = 0; i < 6; i++) {
         waiting[i] = live_connect(l);
         live_text(waiting[i],

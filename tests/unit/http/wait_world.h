@@ -5,7 +5,7 @@
 #include "server/base/clock.h"
 #include "tests/unit/http/live.h"
 
-static atomic_uint resumers, done_count, in_hook;
+static atomic_uint resumers, done_count;
 static atomic_bool released;
 
 /* After as many milliseconds as the query says; "held": when it is released. */
@@ -69,19 +69,27 @@ static inline enum handled ask(void *context, struct request *request)
     return later(context, request);
 }
 
+/* What an upload has sent. Two hooks of one request never run at the same time. */
+struct uploaded {
+    struct str all;
+    atomic_uint in_hook;
+};
+
 static inline enum handled begin(void *context, struct request *request)
 {
     (void)context;
-    request->state = calloc(1, sizeof(struct str));
+    request->state = calloc(1, sizeof(struct uploaded));
     return HANDLE_CONTINUE;
 }
 
 static inline enum handled piece(void *context, struct request *request, const void *bytes,
                                  size_t len)
 {
-    assert_int_equal(atomic_exchange(&in_hook, 1), 0);
-    str_append(request->state, bytes, len);
-    atomic_store(&in_hook, 0);
+    struct uploaded *u = request->state;
+
+    assert_int_equal(atomic_exchange(&u->in_hook, 1), 0);
+    str_append(&u->all, bytes, len);
+    atomic_store(&u->in_hook, 0);
     if (memchr(bytes, '!', len) != NULL) {
         reply_problem(&request->reply, 422, "bad", NULL, "no exclamation marks");
         return HANDLED;
@@ -91,7 +99,7 @@ static inline enum handled piece(void *context, struct request *request, const v
 
 static inline enum handled whole(void *context, struct request *request)
 {
-    struct str *all = request->state;
+    struct str *all = &((struct uploaded *)request->state)->all;
     uint32_t sum = 0;
 
     (void)context;
@@ -106,7 +114,7 @@ static inline void done(void *context, struct request *request)
 {
     (void)context;
     if (request->state != NULL)
-        str_done(request->state);
+        str_done(&((struct uploaded *)request->state)->all);
     free(request->state);
     atomic_fetch_add(&done_count, 1);
 }
