@@ -68,7 +68,7 @@ async function ask(method, path, {query, json, body, type, match, signal} = {}) 
   try {
     value = text === '' ? {} : JSON.parse(text);
   } catch {
-    throw new Problem(reply.status, {detail: 'The answer is not JSON, so it is not from sitemapd. Check the proxy in between.'});
+    throw new Problem(reply.status, {detail: 'The response is not JSON, so it is not from sitemapd. Check the proxy in front of the server.'});
   }
   if (!reply.ok && !(path === '/readyz' && Array.isArray(value.reasons))) {
     if (reply.status === 401 && token === sessionStorage.getItem(KEY)) forgetToken(value.detail);

@@ -96,7 +96,7 @@ function signedOut(why) {
 function signIn(why) {
   const token = field({
     label: 'Token', name: 'token', type: 'password', required: true,
-    hint: 'This tab keeps it until you sign out or close the tab.',
+    hint: 'This tab keeps the token until you sign out or close the tab.',
   });
   const alert = el('div', {role: 'alert'});
   const form = el('form', {class: 'sign-in', novalidate: true, onsubmit: async (event) => {
@@ -119,7 +119,7 @@ function signIn(why) {
   el('h1', {}, 'Sign in'), alert, token.node,
   buttons(el('button', {type: 'submit', class: 'main'}, 'Sign in')),
   el('h2', {}, 'How to get a token'),
-  el('p', {}, 'Run this command on the machine of the server. It prints the token once:'),
+  el('p', {}, 'Run this command on the server\'s machine. It prints the token once:'),
   el('p', {}, codeOf('sitemapd token add NAME --role read')),
   none('Roles: read shows everything; write can also register, change and remove; admin can also manage sites, sources and tokens, and freeze.'));
   if (why) alert.append(alertBox(new Error(why)));

@@ -11,7 +11,7 @@ function revokeDialog(context, one) {
   dialog({
     title: `Revoke the token ${one.name}?`, danger: true, action: 'Revoke',
     content: [
-      el('p', {}, 'The server rejects it from then on. This cannot be undone.'),
+      el('p', {}, 'The server will reject it. This cannot be undone.'),
       one.name === context.me.name && el('p', {class: 'alert'}, 'You are signed in with this token.'),
     ],
     async run() {
@@ -41,7 +41,7 @@ function newTokenDialog(context, sites) {
   };
   compose();
   const body = el('div', {oninput: compose}, name.node, role.node, site.node, prefix.node, own.node, expires.node,
-    el('p', {}, 'Run this command on the machine of the server, as the user that runs it. It prints the token once.'), el('p', {role: 'status', class: 'command'}, command));
+    el('p', {}, 'Run this command on the server\'s machine, as the user that runs the server. It prints the token once.'), el('p', {role: 'status', class: 'command'}, command));
   dialog({
     title: 'New token', content: body, action: 'Copy the command',
     async run() {

@@ -30,8 +30,8 @@ export function enginesTable(engines) {
       ['State', '', stateOf],
       ['Found', '', (one) => (one.sitemaps > 0 ? found(one) : soft('nothing listed'))],
       ['Sitemaps listed', 'number', (one) => number(one.sitemaps)],
-      ['Read longest ago', '', (one) => ago(one.read_at)],
-      ['Asked', '', (one) => ago(one.asked_at)],
+      ['Oldest read', '', (one) => ago(one.read_at)],
+      ['Queried', '', (one) => ago(one.asked_at)],
     ], engines));
 }
 
@@ -57,7 +57,7 @@ function daysOf(site, name) {
 
 function siteSection(site, name) {
   return section(site.site,
-    el('p', {}, stateOf(site), ' ', site.reason ? site.reason + '.' : ['asked ', ago(site.asked_at), ', again ', ago(site.next_at), '.']),
+    el('p', {}, stateOf(site), ' ', site.reason ? site.reason + '.' : ['queried ', ago(site.asked_at), ', next query ', ago(site.next_at), '.']),
     table('Sitemaps', [
       ['Sitemap', 'url', (one) => [one.index && soft('in the index: '), outside(one.loc)]],
       ['State', '', sitemapState],
@@ -66,7 +66,7 @@ function siteSection(site, name) {
       ['Page URLs', 'number', (one) => number(one.urls)],
       ['Submitted', '', (one) => time(one.submitted_at || one.sent_at)],
       ['Read', '', (one) => ago(one.read_at)],
-    ], site.sitemaps, site.asked_at ? 'It lists none.' : 'The server queries it once an index has entries.'),
+    ], site.sitemaps, site.asked_at ? 'The engine lists no sitemaps.' : 'The server queries it once an index has entries.'),
     daysOf(site, name));
 }
 
@@ -79,7 +79,7 @@ export async function engine(context, where) {
   ]);
   const crawler = seen.crawlers.find((one) => one.name === CRAWLER[where.id]);
   return {
-    title: 'What ' + name + ' says',
+    title: 'What ' + name + ' reports',
     content: [
       el('p', {}, crawler
         ? ['This server saw its crawler ', ago(crawler.last_fetch_at), ': ', link('#/crawler/' + crawler.name, 'which pages it has'), '.']

@@ -34,7 +34,7 @@ const WARNINGS = {
   'lastmod-in-future': 'The date is more than a day ahead and was dropped.',
   'lastmod-no-zone': 'The date has no time zone and was dropped.',
   'loc-long': 'The URL has more than 1,024 characters. Yandex ignores it.',
-  'loc-no-sitemap': 'The URL is that of a folder, a page or robots.txt. Crawlers expect a sitemap file.',
+  'loc-no-sitemap': 'This is the URL of a folder, a page or robots.txt. Crawlers expect a sitemap file.',
   'loc-amp-escaped': 'The URL contains &amp;. Write a plain &; the server escapes it.',
   'cross-host': 'The file is on another host. Yandex ignores it.',
   'scheme-differs': 'The URL has a different scheme than its index.',
@@ -46,29 +46,29 @@ const warningText = (code) => WARNINGS[code] || code;
 /* The states of a checked sitemap, and what to do. */
 export const CHECKS = {
   new: ['', 'Not checked yet'], good: ['good', 'Good'],
-  empty: ['warn', 'Empty', 'Remove it, or put URLs in.'],
-  gone: ['bad', 'Gone', 'Put the file back, or remove it here.'],
-  'not-a-sitemap': ['bad', 'Not a sitemap', 'Serve the sitemap there, or remove it here.'],
-  broken: ['bad', 'Broken', 'Correct what writes the file.'],
-  refused: ['warn', 'Access denied', 'Let this server through the bot protection.'],
+  empty: ['warn', 'Empty', 'Remove it, or add URLs to it.'],
+  gone: ['bad', 'Gone', 'Restore the file, or remove the sitemap here.'],
+  'not-a-sitemap': ['bad', 'Not a sitemap', 'Serve a sitemap at this URL, or remove it here.'],
+  broken: ['bad', 'Broken', 'Fix the program that writes the file.'],
+  refused: ['warn', 'Access denied', 'Make the bot protection allow this server.'],
   unreachable: ['bad', 'Unreachable', 'Check DNS, certificate and web server.'],
 };
 
 export const checkBadge = ({state}) => badge(...(CHECKS[state] || ['', state]).slice(0, 2));
 
 /* What to do about a code of a check, of a rejected file or of a remark. */
-const WRITE = 'Correct what writes the file.', SPLIT = 'Split it: a sitemap has at most 50,000 URLs and 50 MiB uncompressed.', DATES = 'Write dates with time and zone, never in the future.';
+const WRITE = 'Fix the program that writes the file.', SPLIT = 'Split it: a sitemap has at most 50,000 URLs and 50 MiB uncompressed.', DATES = 'Write dates with time and zone, never in the future.';
 const REMEDIES = {
   'malformed-xml': WRITE, truncated: 'Write the file under another name, and rename it when it is complete.', 'not-gzip': 'Compress the file, or remove .gz from its name.',
   'malformed-gzip': 'Compress the file again.', 'file-too-large': SPLIT, 'too-many-urls': SPLIT, 'too-many-entries': SPLIT, 'split-too-large': SPLIT, 'gzip-bomb': SPLIT,
-  'nested-index': 'Register the sitemaps that it lists: an index may not list an index.', 'not-a-sitemap': 'Put a sitemap there, or remove this one.',
+  'nested-index': 'Register the sitemaps that it lists instead: an index may not list an index.', 'not-a-sitemap': 'Put a sitemap at this URL, or remove it here.',
   'no-usable-url': 'Write absolute URLs of this site.', 'empty-file': 'Write at least one URL, or remove the file.', 'bot-wall': 'Exempt sitemaps from the bot protection.',
-  'bad-name': 'Rename the file.', unreadable: 'Put a file there that the server\'s user may read.', 'malformed-list': 'Write one URL on each line, and nothing else.',
+  'bad-name': 'Rename the file.', unreadable: 'Make the file readable for the server\'s user.', 'malformed-list': 'Write one URL on each line, and nothing else.',
   'not-utf8': 'Write it in UTF-8.', 'loc-relative': 'Write the whole URL, with https and host.', 'path-too-long': 'Use a shorter path.',
   'outside-site': 'List the pages of each host in a sitemap of that host, or declare the host as a cross host of the site.', 'outside-directory': 'Move the sitemap to the top of the site, or verify the site in the search consoles.',
   'scheme-differs': 'Use the scheme of the sitemap in its URLs.', 'lastmod-invalid': DATES, 'lastmod-no-zone': DATES, 'lastmod-in-future': DATES,
   'one-lastmod': 'Date each page by its own change, not by the build.', namespace: 'Use the namespace of sitemaps.org, version 0.9.',
-  redirect: 'Serve it at its own address: no redirect to another host, to http or in a circle.', 'unexpected-status': 'Have the web server answer 200.',
+  redirect: 'Serve it at its own URL, without a redirect loop or a redirect to another host or to http.', 'unexpected-status': 'Make the web server answer 200.',
   'gzip-unmarked': 'Name the file .gz, or send Content-Type: application/gzip.',
 };
 export const remedyOf = ({state, code}) => REMEDIES[code] || CHECKS[state]?.[2];
@@ -76,9 +76,9 @@ export const fileRemedy = ({code}) => REMEDIES[code] || WRITE;
 
 /* What to do about a file or a member of a list that the index may not have. */
 const PLACES = {
-  'index-needed': 'Set the index of the source.', 'site-unknown': 'Add the site, or remove the URL from the list.',
-  'outside-site': 'Add its host to the cross hosts of the site, or set an index of its own site in the source. If only http and https differ: correct the list, or set a map in the source.',
-  'owned-by-another': 'If the owner is an old name of this source, remove that source. Else remove its entry, or leave it to its owner.',
+  'index-needed': 'Set the index of the source.', 'site-unknown': 'Add the site, or remove the URL at its source.',
+  'outside-site': 'Add its host to the cross hosts of the site, or set an index of its own site in the source. If only http and https differ, correct the URL in the upstream\'s index, or set a map in the source.',
+  'owned-by-another': 'If the owner is an old name of this source, remove that source. Otherwise remove the entry, or leave it to its owner.',
 };
 export const placeRemedy = (found) => PLACES[found.code] || fileRemedy(found);
 
@@ -175,7 +175,7 @@ function columnsOf(context, chosen, rows, again) {
     rows.some((one) => one.crawlers) && ['Crawlers', '', crawlersText],
     urlset && urlset.expires && ['Expires', '', (one) => ago(expiry(one, urlset))],
     ['State', '', (one) => [
-      one.check ? [checkBadge(one.check), ' ', remedyOf(one.check)] : isPage(one) ? badge('good', 'Served here') : soft('not observed'),
+      one.check ? [checkBadge(one.check), ' ', remedyOf(one.check)] : isPage(one) ? badge('good', 'Served here') : soft('not checked'),
       one.warnings.length > 0 && el('ul', {class: 'warnings'}, one.warnings.map((code) => el('li', {title: warningText(code)}, badge('warn', code))))]],
     (context.may('write') || rows.some(isPage)) && ['Actions', 'actions', (one) => actionsOf(context, one, again)],
   ].filter(Boolean);

@@ -13,7 +13,7 @@ const KINDS = {
 const DID = {add: 'added', update: 'changed', remove: 'removed', freeze: 'froze', thaw: 'thawed', revoke: 'revoked'};
 for (const [what, verbs] of Object.entries({'a site': 'add update remove freeze thaw', 'an index': 'add remove freeze thaw', 'a urlset': 'add update remove freeze thaw', 'a source': 'add update remove', 'a token': 'add revoke'}))
   for (const verb of verbs.split(' ')) KINDS[what.split(' ')[1] + '-' + verb] = DID[verb] + ' ' + what;
-const CHOICES = [['', 'Everything but dates moved by polls'], ['all', 'Everything'], ['check', 'Dates moved by polls'],
+const CHOICES = [['', 'Everything except dates changed by polls'], ['all', 'Everything'], ['check', 'Dates changed by polls'],
   ...Object.entries(KINDS).filter(([kind]) => kind !== 'check').map(([kind, text]) => [kind, text.charAt(0).toUpperCase() + text.slice(1)])];
 /* They have no rows and cannot be undone. */
 const isOther = (kind) => kind === 'configure' || (kind.includes('-') && !/^(site|index|urlset)-remove$/.test(kind));
@@ -87,7 +87,7 @@ export async function history(context, where) {
     } while (next && found.length === had);
     fill(results,
       table('Changes, newest first', columns, found, 'No change matches.', true),
-      next ? buttons(found.length < BIG ? button('Show earlier changes', more) : `These are ${BIG}; narrow the search for earlier ones.`)
+      next ? buttons(found.length < BIG ? button('Show earlier changes', more) : `${BIG} changes are shown. Narrow the search to see earlier ones.`)
         : first > 1 && none(`Changes before change ${first} are no longer kept.`));
   };
   await more();

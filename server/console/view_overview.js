@@ -30,11 +30,11 @@ function adviceOf({code, detail}) {
 
 /* `more`: lines about what /readyz does not know. */
 export function healthBox(health, more = []) {
-  if (health.status === 'ok' && more.length === 0) return el('p', {class: 'health'}, badge('good', 'All is well'), ' The index pages are served, and no observed sitemap has a problem.');
+  if (health.status === 'ok' && more.length === 0) return el('p', {class: 'health'}, badge('good', 'All is well'), ' The index pages are served, and no checked sitemap has a problem.');
   return el('div', {class: 'health'},
     el('p', {}, /^(ok|degraded)$/.test(health.status) ? badge('warn', 'Needs attention') : badge('bad', 'Nothing can be served')),
     el('ul', {}, more.map((one) => el('li', {}, one)), (health.reasons || []).map((reason) =>
-      el('li', {}, reason.detail.replace(/(; GET|: make one with) .*/, '').replace(/^(\S+:) answers/, '$1 its index answers'), '. ', adviceOf(reason), ' ', codeOf(reason.code)))));
+      el('li', {}, reason.detail.replace(/(; GET|: create one with) .*/, '').replace(/^(\S+:) answers/, '$1 its index answers'), '. ', adviceOf(reason), ' ', codeOf(reason.code)))));
 }
 
 const tile = (n, more, name, hash) => el('a', {class: 'tile', href: hash}, el('strong', {}, number(n), more && ' or more'), ' ', el('span', {}, n === 1 ? name : name + 's'));

@@ -42,8 +42,8 @@ function freezeButton(context, target, name, frozen) {
   return button(word, () => dialog({
     title: `${word} ${name}?`,
     content: el('p', {}, frozen
-      ? 'Writes are accepted again, and sources publish the changes they held back.'
-      : 'Nothing changes until you thaw it: the server rejects writes, and sources hold their changes. Crawlers are still served.'),
+      ? 'The server accepts writes again, and sources publish the changes that they held back.'
+      : 'Nothing changes until you thaw it: the server rejects writes, and sources hold their changes back. Crawlers are still served.'),
     action: word,
     async run() {
       const now = (await patch(target, {json: {frozen: !frozen}})).frozen;
@@ -74,15 +74,15 @@ const addIndex = (context, site) => adder(context, 'an index', '/v1/indexes',
 function troubles(site, known) {
   const out = [];
   const add = (...text) => out.push(text);
-  if (site.frozen) add('Frozen: writes are rejected, and sources hold their changes. Thaw it when you are done.');
+  if (site.frozen) add('Frozen: the server rejects writes, and sources hold their changes back. Thaw it when you are done.');
   if (!site.frozen && known.lists.some((one) => one.frozen)) add('An index or urlset below is frozen: thaw it when you are done.');
   if (!known.partly && known.lists.every((one) => one.entries === 0)) add('No sitemaps yet: register some, or ', link('#/sources', 'add a source'), '.');
   for (const source of known.sources) {
     const sourceLink = () => link('#/sources', source.name);
-    if (source.failure) add('Source ', sourceLink(), ' fails since ', time(source.failed_at), ': ', failureText(source));
-    if (source.held_removals > 0) add('Source ', sourceLink(), ': the shrink guard holds ', count(source.held_removals, 'removal'), '. Confirm them there, or bring the files back.');
+    if (source.failure) add('Source ', sourceLink(), ' has been failing since ', time(source.failed_at), ': ', failureText(source));
+    if (source.held_removals > 0) add('Source ', sourceLink(), ': the shrink guard holds ', count(source.held_removals, 'removal'), '. Confirm them there, or restore the files.');
     if (source.problems_total > 0) add('Source ', sourceLink(), ': ', count(source.problems_total, fileNoun(source) + ' is', fileNoun(source) + 's are'), ' rejected. ', link('#/problems', 'See why'), '.');
-    if (badText(source).length > 0) add('Source ', sourceLink(), ': ', badText(source).map(([, one], i) => [i > 0 && ', ', one]), '. The list says what to do about each.');
+    if (badText(source).length > 0) add('Source ', sourceLink(), ': ', badText(source).map(([, one], i) => [i > 0 && ', ', one]), '. Follow the links to see what to do.');
   }
   if (known.checks.length > 0) {
     const [{state}] = known.checks;
@@ -91,13 +91,13 @@ function troubles(site, known) {
   for (const one of known.engines) {
     const engineLink = () => link(to('engine/' + one.name, {site: site.origin}), NAMES[one.name] || one.name);
     if (/^(refused|forbidden|failed)$/.test(one.state)) add(engineLink(), ': ', STATES[one.state][1].toLowerCase(), one.reason ? ` (${one.reason})` : '', '. ', ENGINE_REMEDY[one.state]);
-    if (one.errors + one.warnings > 0) add(engineLink(), ' found ', foundBy(one), '. Its own console says more about each.');
+    if (one.errors + one.warnings > 0) add(engineLink(), ' found ', foundBy(one), '. See its own console for details.');
   }
   return out;
 }
 
 const ENGINE_REMEDY = {
-  refused: 'Make another key.', forbidden: 'Give the account access to this site there.', failed: 'The server retries; check the network if this persists.',
+  refused: 'Create a new key.', forbidden: 'Give the account access to this site in the engine\'s console.', failed: 'The server retries; check the network if this persists.',
 };
 
 const healthOf = (all) => (all.length === 0 ? el('p', {class: 'health'}, badge('good', 'No problem known'))

@@ -51,7 +51,7 @@ const whereOf = (source) => el('p', {class: 'url'}, source.site, source.site && 
 function scanDialog(context, source) {
   dialog({
     title: `Scan ${source.name} now?`, action: 'Scan now',
-    content: [whereOf(source), el('p', {}, 'Publishes its present state at once, including files that have just changed.')],
+    content: [whereOf(source), el('p', {}, 'This publishes its current state at once, including files that have just changed.')],
     run: () => scan(context, source, null),
   });
 }
@@ -72,7 +72,7 @@ export const badText = (source) => Object.entries(source.checks || {}).filter(([
   .map(([state, n]) => [', ', link(to('checks', {source: source.name, state}), `${number(n)} ${CHECKS[state][1].toLowerCase()}`)]);
 
 /* What a failure of the source means. */
-export const failureText = (source) => source.failure + (source.last_good_scan_at ? '. Its sitemaps stay in the index.' : '. It was never read, so nothing of it is in the index. Correct its address, or put the list there.');
+export const failureText = (source) => source.failure + (source.last_good_scan_at ? '. Its sitemaps stay in the index.' : '. It has never been read, so the index has none of its sitemaps. Correct its address, or make it available there.');
 
 export function sourceBadge(source) {
   return source.failure ? badge('bad', 'Failing') : source.scanning ? badge('', 'Scanning')
@@ -91,12 +91,12 @@ function removeDialog(context, source) {
 }
 
 function addDialog(context, indexes) {
-  const name = field({label: 'Name', name: 'name', hint: 'It owns the sitemaps that it registers.'});
+  const name = field({label: 'Name', name: 'name', hint: 'The name is shown as the owner of the sitemaps that the source registers.'});
   const kind = field({label: 'Reads', name: 'kind', options: [['upstream', 'a sitemap index on the web'], ['directory', 'a folder on the server']]});
   const upstream = field({label: 'URL of the sitemap index', name: 'upstream', type: 'url', hint: 'The server polls it and the sitemaps that it lists.'});
   const directory = field({label: 'Folder', name: 'directory', hint: 'Absolute path below a source_root of the configuration.'});
   const url = field({label: 'URL of the folder', name: 'url', type: 'url', hint: 'Ends with a slash.'});
-  const index = field({label: 'Index that lists its sitemaps', name: 'index', hint: 'Needed if the URL is on none of your sites.', options: [['', 'Choose by directory'], ...indexes.map((one) => [one.url, one.url])]});
+  const index = field({label: 'Index that lists its sitemaps', name: 'index', hint: 'Required if the URL is not on one of your sites.', options: [['', 'Choose by directory'], ...indexes.map((one) => [one.url, one.url])]});
   const serve = check({label: 'Serve the files of the folder to crawlers', name: 'serve'});
   const turn = () => {
     upstream.node.hidden = kind.input.value !== 'upstream';

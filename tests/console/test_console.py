@@ -212,7 +212,7 @@ def test_problems_have_their_place(console, server):
     text = console.text()
     assert "broken.xml" in text and "malformed-xml" in text or "truncated" in text
     assert re.search(r"\d+, column \d+", text)
-    assert "What to do" in text and re.search("Correct what writes the file|Write the file under another name", text)
+    assert "What to do" in text and re.search("Fix the program that writes the file|Write the file under another name", text)
 
 
 def test_a_crawler(console, server):
@@ -262,7 +262,7 @@ def test_what_search_engines_say(console, driver, tmp_path):
             assert "3 errors" in there.text() and "Answers" in there.text()
             there.go("engine/google")
             there.wait_text(broken)
-            assert there.title() == "What Google says" and "in the index:" in there.text() and "1,200" in there.text()
+            assert there.title() == "What Google reports" and "in the index:" in there.text() and "1,200" in there.text()
             assert len(there.all("main svg path.line")) == 2
             for width in (1280, 900, 390):
                 there.media(False, width)
@@ -404,7 +404,7 @@ def test_each_site_has_a_line_of_its_health(driver, old):
         db.execute("UPDATE local_engine_site SET state = 3, why = 'it answers 403' WHERE site = ?", (int(shop),))
         db.execute("UPDATE local_engine_sitemap SET errors = 3 WHERE site <> ?", (int(shop),))
     assert "Google: no access (it answers 403). Give the account access" in health(SHOP)
-    assert "Google found 3 errors. Its own console" in health(ORIGIN)
+    assert "Google found 3 errors. See its own console" in health(ORIGIN)
     for view in ("overview", "problems"):
         there.go(view)
         there.wait_text("Google found 3 errors in the sitemaps.")
@@ -437,7 +437,7 @@ def test_the_health_of_a_site_has_its_sources_and_checks(driver, tmp_path):
             there.open("sites", server.token)
             there.wait_text(base)
             told = health()
-            assert "Source cms fails since" in told[base] and "It was never read, so nothing of it is in the index." in told[base]
+            assert "Source cms has been failing since" in told[base] and "It has never been read, so the index has none of its sitemaps." in told[base]
             assert f"1 registered sitemap cannot be read, first {base}/gone.xml: gone." in told[base]
             assert told[ORIGIN] == "No problem known"
             write(folder / "broken.xml", "<urlset><url>")
@@ -630,7 +630,7 @@ def test_history_is_found_by_date_site_and_kind(console, server):
     yesterday = time.strftime("%Y-%m-%d", time.localtime(time.time() - 86400))
     console.wait(lambda: console.one("[name=from]").get_attribute("value") == yesterday and console.all("tbody tr"), "the view from yesterday on")
     assert f"from={yesterday}" in console.driver.current_url
-    assert [option.text for option in console.all("[name=kind] option")][:3] == ["Everything but dates moved by polls", "Everything", "Dates moved by polls"]
+    assert [option.text for option in console.all("[name=kind] option")][:3] == ["Everything except dates changed by polls", "Everything", "Dates changed by polls"]
 
 
 def test_back_closes_a_dialog(console, server):
@@ -891,7 +891,7 @@ def test_a_span_beyond_all_dates_is_shown(console, server):
     server.api("POST", "/v1/urls", {"loc": site + "/1", "urlset": site + "/all.xml"})
     console.open("entries?index=" + q(site + "/all.xml"), server.tokens["reader"])
     console.wait_text("1 to 1 of 1 page URLs")
-    assert "not observed" in console.text()
+    assert "not checked" in console.text()
 
 
 def replace_by_a_file(console, server, file, view, lines):
@@ -1067,7 +1067,7 @@ def test_what_to_do_about_a_sitemap_that_the_index_may_not_list(console, driver,
             eventually(lambda: server.api("GET", "/v1/sources").json()["sources"][0]["problems_total"] == 1, "one is refused")
             there = Console(driver, server).open("problems", server.token)
             there.wait_text("https://cdn.example.net/b.xml")
-            assert "Add its host to the cross hosts of the site" in there.text() and "Correct what writes the file" not in there.text()
+            assert "Add its host to the cross hosts of the site" in there.text() and "Fix the program that writes the file" not in there.text()
         finally:
             server.kill()
             console.leave()
@@ -1089,10 +1089,10 @@ def test_the_list_of_sitemaps_shows_how_each_was_found(there, elsewhere):
     there.open(f"entries?index={q(elsewhere.base)}/sitemap_index.xml", elsewhere.token)
     there.wait_text("/s/gone.xml")
     rows = {name: next(row.text for row in there.all("tbody tr") if f"/s/{name}.xml" in row.text) for name in ("good", "gone", "short", "page")}
-    assert "Good" in rows["good"] and "Gone Put the file back" in rows["gone"] and "Broken Write the file" in rows["short"] and "Not a sitemap Put" in rows["page"], rows
+    assert "Good" in rows["good"] and "Gone Restore the file" in rows["gone"] and "Broken Write the file" in rows["short"] and "Not a sitemap Put" in rows["page"], rows
     there.go(f"entries?index={q(ORIGIN)}/sitemap_index.xml")
     there.wait_text("/many/0000.xml")
-    assert "not observed" in there.text() and "Good" not in there.text()
+    assert "not checked" in there.text() and "Good" not in there.text()
 
 
 def test_an_index_of_a_frozen_site_is_not_reported_as_thawed(there, elsewhere):
