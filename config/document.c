@@ -24,8 +24,8 @@ static const char head[] =
     "; environment variables are SITEMAPD_LISTEN, SITEMAPD_ADMIN_LISTEN, SITEMAPD_DATABASE,\n"
     "; SITEMAPD_SHARED and, for all other settings outside of named sections, "
     "SITEMAPD_<SECTION>_<KEY>\n"
-    "; (SITEMAPD_LOG_LEVEL). SITEMAPD_TOKEN, SITEMAPD_SITE and SITEMAPD_SOURCE are environment "
-    "only.\n"
+    "; (SITEMAPD_LOG_LEVEL). SITEMAPD_TOKEN, SITEMAPD_SITE and SITEMAPD_SOURCE have no "
+    "setting.\n"
     ";\n"
     "; A reload (SIGHUP, systemctl reload sitemapd) applies changes, except where it says that a\n"
     "; setting needs a restart.\n";
@@ -51,7 +51,7 @@ static const struct {
      "section for each. Its entries belong to its name; to rename it, see docs/folder.md."},
     {"token", "An API token whose hash is in a file. One section for each. Entries registered with "
               "it belong to its name."},
-    {"crawler", "A crawler without a built-in name, or settings of a built-in one (googlebot, "
+    {"crawler", "A crawler that is not built in, or settings of a built-in one (googlebot, "
                 "bingbot, ...; docs/monitoring.md). One section for each."},
     {"engine",
      "A search engine that is queried about the sitemaps: google or bing (docs/engines.md)."},

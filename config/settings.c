@@ -41,17 +41,17 @@ const struct setting config_settings[] = {
      .doc = "Number of threads that answer requests; 0: one for each core."},
     {"server", "max_connections", SETTING_COUNT, IN(max_connections), .min = 1, .max = 1000000,
      .fallback = "10000", FILE_AND("SITEMAPD_SERVER_MAX_CONNECTIONS"),
-     .doc = "Most connections open at once, within the limit of open files. When all are in use, "
-            "idle and slow ones are closed."},
+     .doc = "Maximum number of open connections, within the limit of open files. When all are in "
+            "use, idle and slow ones are closed."},
     {"server", "max_connections_per_address", SETTING_COUNT, IN(max_connections_per_address),
      .max = 1000000, .fallback = "5000", LIVE("SITEMAPD_SERVER_MAX_CONNECTIONS_PER_ADDRESS"),
-     .doc = "Most connections of one address, except trusted proxies; 0: no limit."},
+     .doc = "Maximum number of connections from one address, except trusted proxies; 0: no limit."},
     {"server", "header_timeout", SETTING_DURATION, IN(header_timeout_ms), .min = 100, .max = DAY,
      .fallback = "10s", LIVE("SITEMAPD_SERVER_HEADER_TIMEOUT"),
      .doc = "Longest time for the header of a request to arrive."},
     {"server", "body_timeout", SETTING_DURATION, IN(body_timeout_ms), .min = 100, .max = DAY,
      .fallback = "30s", LIVE("SITEMAPD_SERVER_BODY_TIMEOUT"),
-     .doc = "Longest time that a request body may stall or be too slow."},
+     .doc = "Longest time that a request body may stall or arrive too slowly."},
     {"server", "reply_timeout", SETTING_DURATION, IN(reply_timeout_ms), .min = 100, .max = DAY,
      .fallback = "60s", LIVE("SITEMAPD_SERVER_REPLY_TIMEOUT"),
      .doc = "Longest time for a client to read a reply."},
@@ -70,8 +70,8 @@ const struct setting config_settings[] = {
          "Answer only to the hosts of sites (421 to others), even while there is only one site."},
     {"server", "page_style", SETTING_BOOL, IN(page_style), .fallback = "yes",
      LIVE("SITEMAPD_SERVER_PAGE_STYLE"),
-     .doc = "Let browsers show indexes and urlsets as tables, by an instruction that crawlers "
-            "ignore."},
+     .doc = "Make browsers show indexes and urlsets as tables, by a processing instruction that "
+            "crawlers ignore."},
     {"server", "cache_control", SETTING_HEADER, IN(cache_control),
      .fallback = "public, max-age=300, s-maxage=3600, stale-while-revalidate=86400, "
                  "stale-if-error=604800",
@@ -124,8 +124,8 @@ const struct setting config_settings[] = {
      .doc = "API token in addition to those in the catalogue, at least 32 characters."},
     {"admin", "max_suspended", SETTING_COUNT, IN(max_suspended), .min = 1, .max = 1000000,
      .fallback = "4096", FILE_AND("SITEMAPD_ADMIN_MAX_SUSPENDED"),
-     .doc = "Most requests that may wait at once: for a write, for a page that is not in memory, "
-            "or for changes (at most half of them)."},
+     .doc = "Maximum number of requests that may wait: for a write, for a page that is not in "
+            "memory, or for changes (at most half of them)."},
 
     {"catalogue", "database", SETTING_PATH, IN(database), FILE_AND("SITEMAPD_DATABASE"),
      .example = "/var/lib/sitemapd/catalogue.db",
@@ -137,7 +137,7 @@ const struct setting config_settings[] = {
             "rejected. Default where the catalogue is shared: 30s."},
     {"catalogue", "max_queued_writes", SETTING_COUNT, IN(max_queued_writes), .min = 1,
      .max = 1000000, .fallback = "4096", FILE_AND("SITEMAPD_CATALOGUE_MAX_QUEUED_WRITES"),
-     .doc = "Most writes that may wait for their turn at once."},
+     .doc = "Maximum number of writes that may wait for their turn."},
     {"catalogue", "shrink_guard", SETTING_PERCENT, IN(shrink_guard_percent), .max = 100,
      .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
      .doc = "Share of an index, or of the part that a replace covers, that one change may remove; "
@@ -175,15 +175,15 @@ const struct setting config_settings[] = {
             "listeners, PEM."},
     {"shared", "forward", SETTING_WORD, IN(shared_forward), .fallback = "auto",
      FILE_AND("SITEMAPD_SHARED_FORWARD"),
-     .doc =
-         "Where the writes of this node are applied. auto: if PostgreSQL is more than 5 ms away, "
-         "by a node near it that advertises its address (needs peer_token_file); URL: by the node "
-         "with that admin listener; no: here. If the other node cannot be reached: here. On a "
-         "follower, auto forwards them to the node that it follows, no rejects them."},
+     .doc = "Which node applies the writes that this node receives. auto: if PostgreSQL is more "
+            "than 5 ms away, a node near it that has advertise (needs peer_token_file); URL: the "
+            "node with that admin listener; no: this node. If the other node cannot be reached, "
+            "this node applies them. On a follower, auto forwards them to the node that it "
+            "follows, no rejects them."},
 
     {"history", "keep", SETTING_DURATION, IN(history_keep_ms), .max = 3650 * DAY, .fallback = "30d",
      FILE_AND("SITEMAPD_HISTORY_KEEP"),
-     .doc = "How long to keep what each change did, to show and undo it; 0: keep nothing."},
+     .doc = "How long the history of changes is kept, to show and undo them; 0: no history."},
     {"history", "max_bytes", SETTING_SIZE, IN(history_max_bytes), .min = MIB, .max = 1024 * GIB,
      .fallback = "1G", FILE_AND("SITEMAPD_HISTORY_MAX_BYTES"),
      .doc = "Approximate size of the history in the catalogue's file. Beyond it, the site with the "
@@ -208,25 +208,28 @@ const struct setting config_settings[] = {
      .doc = "Largest body of a request with one document."},
     {"limits", "max_bulk", SETTING_SIZE, IN(max_bulk_bytes), .min = KIB, .max = 1024 * GIB,
      .fallback = "2G", LIVE("SITEMAPD_LIMITS_MAX_BULK"),
-     .doc = "Largest bulk body or imported file, uncompressed."},
+     .doc = "Largest list in a request, or imported file, uncompressed."},
     {"limits", "max_bulk_entries", SETTING_COUNT, IN(max_bulk_entries), .min = 1, .max = 25000000,
      .fallback = "1000000", LIVE("SITEMAPD_LIMITS_MAX_BULK_ENTRIES"),
-     .doc = "Most entries in one bulk or import. Other writes wait while one is applied."},
+     .doc = "Maximum number of entries in one list or import. Other writes wait while a list is "
+            "applied."},
     {"limits", "max_spool", SETTING_SIZE, IN(max_spool_bytes), .min = MIB, .max = 4096 * GIB,
      .fallback = "8G", LIVE("SITEMAPD_LIMITS_MAX_SPOOL"),
-     .doc = "Disk beside the catalogue for the lists that all clients are sending at once."},
+     .doc =
+         "Disk space beside the catalogue for the lists that clients are sending, all together."},
     {"limits", "max_header_bytes", SETTING_SIZE, IN(max_header_bytes), .min = KIB, .max = MIB,
      .fallback = "8K", FILE_AND("SITEMAPD_LIMITS_MAX_HEADER_BYTES"),
      .doc = "Largest request line and header together; a header has at most 100 fields."},
     {"limits", "max_rejections", SETTING_COUNT, IN(max_rejections), .min = 1, .max = 100000,
      .fallback = "100", LIVE("SITEMAPD_LIMITS_MAX_REJECTIONS"),
-     .doc = "Most rejected entries listed in one reply; the rest are counted. An import lists at "
-            "least five of each kind."},
+     .doc = "Maximum number of rejected entries listed in one response; the rest are only counted. "
+            "An import lists at least five of each kind."},
 
     {"notify", "url", SETTING_URL, IN(notify_url), LIVE("SITEMAPD_NOTIFY_URL"),
      .example = "https://hooks.example.com/sitemapd",
-     .doc = "URL that receives JSON lines by POST when trouble with a source or a sitemap begins "
-            "and ends (docs/monitoring.md); chat webhooks need a relay. Default: no notification."},
+     .doc = "URL that receives JSON lines by POST when a problem with a source or a sitemap begins "
+            "and when it ends (docs/monitoring.md); chat webhooks need a relay. Default: no "
+            "notification."},
 
     {"trace", "endpoint", SETTING_URL, IN(trace_endpoint), LIVE("SITEMAPD_TRACE_ENDPOINT"),
      .example = "http://127.0.0.1:4318",
@@ -234,16 +237,16 @@ const struct setting config_settings[] = {
             "(OTLP over HTTP, JSON); without a path, /v1/traces is added. Default: no spans."},
     {"trace", "sample", SETTING_PERCENT, IN(trace_sample_percent), .max = 100, .fallback = "100%",
      LIVE("SITEMAPD_TRACE_SAMPLE"),
-     .doc = "Share of traces that is recorded; a trace that the caller does not record is left "
-            "out."},
+     .doc =
+         "Share of traces that is recorded; traces that the caller does not record are left out."},
 
     {"fetch", "contact", SETTING_WORD, IN(contact), LIVE("SITEMAPD_FETCH_CONTACT"),
      .example = "https://www.example.com/bot",
      .doc = "URL or mail address in the User-Agent, for operators who want to contact you."},
     {"fetch", "rate", SETTING_COUNT, IN(fetch_rate), .min = 1, .max = 1000, .fallback = "8",
-     LIVE("SITEMAPD_FETCH_RATE"), .doc = "Most requests a second to one host."},
+     LIVE("SITEMAPD_FETCH_RATE"), .doc = "Maximum number of requests a second to one host."},
     {"fetch", "per_host", SETTING_COUNT, IN(fetch_per_host), .min = 1, .max = 32, .fallback = "2",
-     LIVE("SITEMAPD_FETCH_PER_HOST"), .doc = "Most requests to one host at once."},
+     LIVE("SITEMAPD_FETCH_PER_HOST"), .doc = "Maximum number of concurrent requests to one host."},
     {"fetch", "max_interval", SETTING_DURATION, IN(fetch_max_interval_ms), .min = 60 * SECOND,
      .max = 30 * DAY, .fallback = "24h", LIVE("SITEMAPD_FETCH_MAX_INTERVAL"),
      .doc = "Longest interval between polls of a sitemap that does not change."},
@@ -308,7 +311,7 @@ static const struct setting site_settings[] = {
     /* 500 is Search Console's cap on submissions; server/rules/limits.h has it too. */
     {SITE_SETTING("max_indexes", SETTING_COUNT), IN_SITE(max_indexes), .min = 1,
      .max = LIMIT_SITE_PAGES_MAX, .fallback = "500",
-     .doc = "Most index files of the site: the pages of all its indexes."},
+     .doc = "Maximum number of index files of the site: the pages of all its indexes."},
     {SITE_SETTING("check", SETTING_BOOL), IN_SITE(check), .fallback = "no",
      .doc = "Poll the registered sitemaps and report those that are broken."},
     {SITE_SETTING("connect", SETTING_ADDRESS), IN_SITE(connect), .example = "192.0.2.7:443",
@@ -324,11 +327,10 @@ static const struct setting site_settings[] = {
             "notification."},
     {SITE_SETTING("indexnow_endpoint", SETTING_URL), IN_SITE(indexnow_endpoint),
      .fallback = "https://api.indexnow.org/indexnow",
-     .doc =
-         "Endpoint to notify; search engines that take part pass notifications on to each other."},
+     .doc = "URL of an IndexNow endpoint; participating search engines share the notifications."},
     {SITE_SETTING("indexnow_bulk", SETTING_BOOL), IN_SITE(indexnow_bulk), .fallback = "no",
-     .doc = "Notify also if more than a tenth of the page URLs of a mirrored sitemap (and more "
-            "than 100) change at once; without it that is logged only."},
+     .doc = "Also notify if more than a tenth of the page URLs of a mirrored sitemap (and more "
+            "than 100) change at once; no: only log it."},
     {SITE_SETTING("source_root", SETTING_PATH), SITE_LIST(source_roots, source_root_count),
      .example = "/srv/sitemaps/main",
      .doc = "Folder below which the site's own admin token may create sources. Repeatable."},
@@ -360,7 +362,8 @@ static const struct setting source_settings[] = {
      .doc = "Interval between scans of the whole folder (network file systems need them)."},
     {FOLDER_SETTING("settle", SETTING_DURATION), IN_SOURCE(is.settle_ms), .max = DAY,
      .fallback = "10s",
-     .doc = "How long the folder must be quiet before its changes are published, all at once."},
+     .doc = "How long nothing in the folder may change before its changes are published, all at "
+            "once."},
     {SOURCE_SETTING("serve", SETTING_BOOL), IN_SOURCE(is.serve), .fallback = "no",
      .doc = "Serve the source's sitemaps on the public listener: the files of a folder, or copies "
             "of an upstream's sitemaps, also while it is down (docs/remote.md)."},
@@ -392,8 +395,8 @@ static const struct setting source_settings[] = {
      .doc = "File with CA certificates to trust besides the system's, PEM."},
     {UPSTREAM_SETTING("credentials_file", SETTING_PATH), IN_SOURCE(credentials_file),
      .example = "/etc/sitemapd/shop.secret",
-     .doc = "File with one line, \"basic USER:PASSWORD\" or \"bearer TOKEN\", for the upstream's "
-            "host. It is rejected if other users can read it."},
+     .doc = "File with one line, \"basic USER:PASSWORD\" or \"bearer TOKEN\", that is sent to the "
+            "upstream's host. It is rejected if other users can read it."},
 };
 
 #define TOKEN_SETTING(key_, kind_) .section = "token", .key = key_, .kind = kind_, .in_file = true
@@ -414,7 +417,7 @@ static const struct setting token_settings[] = {
     {TOKEN_SETTING("role", SETTING_CHOICE), IN_TOKEN(role), .choices = "read write admin",
      .fallback = "write", .doc = "read, write or admin; each includes the one before."},
     {TOKEN_SETTING("own", SETTING_BOOL), IN_TOKEN(own), .fallback = "no",
-     .doc = "Let it change only what it registered itself."},
+     .doc = "Allow the token to change only entries that it registered itself."},
     {TOKEN_SETTING("expires", SETTING_WORD), IN_TOKEN(expires), .example = "2099-12-31",
      .doc = "Expiry date, or date and time; the token is rejected after it. Default: never."},
 };

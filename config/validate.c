@@ -181,7 +181,8 @@ static void check_aliases(const struct config_site *site, struct mistakes *m)
         if (has_index(site, alias->from))
             mistakes_add(m, "alias %s is the path of an index", alias->from);
         else if (strcmp(alias->from, "/robots.txt") == 0)
-            mistakes_add(m, "alias /robots.txt: write robots = no to leave that path to others");
+            mistakes_add(m,
+                         "alias /robots.txt: set robots = no to leave that path to another server");
         for (size_t j = 0; j < i; j++)
             if (strcmp(alias->from, site->aliases[j].from) == 0)
                 mistakes_add(m, "alias %s occurs twice", alias->from);
@@ -543,8 +544,8 @@ static void check_upstream(const struct config *c, const struct config_source *s
 
     if (source->is.serve && !source->is.check)
         mistakes_add(m,
-                     "[source \"%s\"]: serve cannot be combined with check = no: what is served is "
-                     "what polls have read",
+                     "[source \"%s\"]: serve cannot be combined with check = no: only polls fetch "
+                     "the copies that are served",
                      source->named.name);
     check_map(c, source, m);
     if (source->is.ca_file != NULL)

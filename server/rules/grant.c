@@ -91,8 +91,8 @@ const char *grant_read_prefix(const char *text, char out[GRANT_PREFIX_MAX_CHARS 
     if (url.origin_len + url.path_len != url.len)
         return "has a query; a prefix is an origin and the beginning of a path";
     if (strchr("/-_.", url.text[url.len - 1]) == NULL)
-        return "must end with a slash (a folder) or with - _ or . (names that begin so): else "
-               "/blog would hold /blogger/, too";
+        return "must end with a slash, or with - _ or .; otherwise /blog would include /blogger/, "
+               "too";
     memcpy(out, url.text, (size_t)url.len + 1);
     return NULL;
 }

@@ -148,7 +148,7 @@ const char *explain_loc(enum rule_code code, const char *text, size_t len)
                 code == RULE_LOC_SCHEME;
 
     if (code == RULE_LOC_HOST && text != NULL && host_ends_in_dot(text, len))
-        return "has a dot behind its host; remove the dot";
+        return "has a dot after its host; remove the dot";
     if (!form || text == NULL)
         return rule_code_sentence(code);
     if (is_robots_line(text, len))

@@ -23,12 +23,14 @@
       "URL of the folder; ends with a slash", )
 #define SOURCE_PLACES_OF_UPSTREAM(X)                                                               \
     X(UPSTREAM, url, upstream, upstream, "upstream", "upstream", NULL, , , ,                       \
-      "Of a remote source: the sitemap index that it keeps in step with.", "",                     \
-      "URL of a remote sitemap index, in place of a folder", )                                     \
+      "Of a remote source: the sitemap index that it mirrors.", "",                                \
+      "URL of a remote sitemap index, instead of a folder", )                                      \
     X(MAP, pairs, map, map, "map", "host_map", NULL, , , ,                                         \
       "Of a remote source: pairs of origins, `FROM TO`: what it lists at the first is listed and " \
       "served at the second; empty or null: none.",                                                \
-      "", "\"FROM TO\", origins: what it lists at FROM is served at TO; repeatable", )
+      "",                                                                                          \
+      "\"FROM TO\", two origins: URLs that the upstream has at FROM are listed at TO; "            \
+      "repeatable", )
 #define SOURCE_INDEX(X)                                                                            \
     X(INDEX, option, index, index, "index", "index_url", NULL, , , ,                               \
       "The index of its entries; null: the deepest that contains them.", "",                       \
@@ -46,8 +48,9 @@
       "must be from 1m to 30d", "Of a folder: seconds between complete scans.", "",                \
       "interval between scans of the folder (1h)", )                                               \
     X(SETTLE, span, settle_ms, settle, "settle", "settle_ms", 10000, 0, 86400,                     \
-      "must be at most 24h", "Of a folder: seconds that it must be quiet before a scan.", "",      \
-      "how long the folder must be quiet (10s)", )
+      "must be at most 24h",                                                                       \
+      "Of a folder: seconds during which nothing may change before a scan.", "",                   \
+      "how long nothing may change before changes are published (10s)", )
 #define SOURCE_READING_OF_UPSTREAM(X)                                                              \
     X(POLL, span, poll_ms, poll, "poll", "poll_ms", 900000, 60, 86400, "must be from 1m to 24h",   \
       "Of a remote source: seconds between polls of the upstream.", "",                            \
@@ -59,10 +62,10 @@
     X(DROP_AFTER, span, drop_after_ms, drop_after, "drop-after", "drop_after_ms", 259200000, 0,    \
       2592000, "must be at most 30d",                                                              \
       "Of a remote source: seconds that a sitemap may be invalid before it is removed; 0: never.", \
-      "", "drop a sitemap that has been invalid this long (3d); 0: never", )
+      "", "remove a sitemap that has been invalid this long (3d); 0: never", )
 #define SOURCE_SERVE(X)                                                                            \
     X(SERVE, yes_no, serve, serve, "serve", "serve", false, , , ,                                  \
-      "Its files, or copies of the sitemaps that its upstream lists, are on the public listener.", \
+      "The public listener serves its files, or copies of the sitemaps that its upstream lists.",  \
       "", "serve the files of the folder", "do not (the default)")
 
 #define SOURCE_SETTINGS_OF_FOLDER(X)   SOURCE_PLACES_OF_FOLDER(X) SOURCE_READING_OF_FOLDER(X)

@@ -24,7 +24,7 @@ WRONG = [
     (f"{CDN}/a.xml", "site-unknown", "a site's file on another host (a CDN), add that host to the site's cross hosts"),
     (f"Sitemap: {ORIGIN}/a.xml", "loc-space", "is a line of a robots.txt; give its URL alone"),
     (f"sitemap:{ORIGIN}/a.xml", "loc-scheme", "is a line of a robots.txt; give its URL alone"),
-    ("https://www.example.com./x.xml", "loc-host", "has a dot behind its host; remove the dot"),
+    ("https://www.example.com./x.xml", "loc-host", "has a dot after its host; remove the dot"),
     ("https://www.example.com../x.xml", "loc-host", "has no valid host"),
     ("ask by mail", "loc-space", "is text, not a URL; it must be an absolute URL (https://host/path)"),
     (f"{ORIGIN}/my file.xml", "loc-space", "has a raw space; write %20"),

@@ -715,8 +715,8 @@ def test_a_removed_source_is_still_called_remote(start):
                                  "`sitemapd source remove shop` lets another source take them over and serve them"), outcome
         eventually(lambda: re.search(r"^shop +remote  not declared here", server.cli("source", "list").out, re.M), "it is known as what it was")
         orphaned = lambda: [r["detail"] for r in server.api("GET", "/readyz").json()["reasons"] if r["code"] == "source-orphaned"]
-        sentence = ("shop: no source has this name any more, and its sitemaps are still listed: nothing reads them or serves them here; configure the source again, "
-                    "or run `sitemapd source remove shop`, and another source can take them over")
+        sentence = ("shop: no source has this name any more, but its sitemaps are still listed; the server no longer reads or serves them; configure the source again, "
+                    "or run `sitemapd source remove shop` to let another source take them over")
         assert orphaned() == [sentence]
         server.stop()
         server.start()
@@ -1069,7 +1069,7 @@ def test_a_web_server_that_leads_sitemaps_elsewhere(start):
         door.answers[names[1]] = answer(404)  # the location block catches it
         door.answers[names[2]] = answer(403)  # this machine is locked out, which says nothing of crawlers
         server = start(sites=(), config=config(base, connect=f"{old.address}:{old.port}").replace("127.0.0.2\n", "127.0.0.2\nallow_address = 127.0.0.3\n"))
-        outcome = f"{base}{names[1]} is unreachable (public-differs): by its public address it answers 404; {old.address}:{old.port} has it"
+        outcome = f"{base}{names[1]} is unreachable (public-differs): at its public address it answers 404; {old.address}:{old.port} serves it"
         eventually(lambda: outcome in server.log(), "it is reported")
         eventually(lambda: sorted(door.paths()) == names, "all were asked for by their public address")
         assert server.log().count("check-problem") == 1
@@ -1136,7 +1136,7 @@ def test_a_site_is_polled_past_the_web_server(start):
         assert {"/a.xml", "/c.xml"} <= set(door.paths()) and "/list.xml" not in door.paths()
         door.answers["/a.xml"] = answer(404)
         bad = poll("/a.xml")
-        assert (bad["state"], bad["code"]) == ("unreachable", "public-differs") and f"{old.address}:{old.port} has it" in bad["detail"], bad
+        assert (bad["state"], bad["code"]) == ("unreachable", "public-differs") and f"{old.address}:{old.port} serves it" in bad["detail"], bad
         door.answers["/a.xml"] = answer(200, urlset(base + "/page"))
         assert poll("/a.xml")["state"] == "good"
         made = server.api("POST", "/v1/sources", {"name": "made", "upstream": base + "/list.xml"}, token=server.make_token("m", "--site", base, "--role", "admin"))

@@ -112,7 +112,7 @@ static void evaluate_site(struct unremove *u, const struct registry_site *site)
         robots += u->registry->sites[i].robots_len;
     if (robots > SITE_ROBOTS_TOTAL_BYTES && !is_refused(u))
         refuse(u, "taken-since",
-               "limit exceeded: the robots.txt of the other sites leave no room for its own");
+               "limit exceeded: with its robots.txt, those of all sites would exceed 16 MiB");
 }
 
 /* A urlset needs its index, with room for its pages. */

@@ -125,12 +125,12 @@ static void append_orphans(struct reasons *r, const struct app_context *app)
 
         if (app->wanted_elsewhere(app->catalogue, name))
             continue;
-        str_append_format(&detail,
-                          "%s: no source has this name any more, and its sitemaps are still "
-                          "listed: nothing reads them or serves them here; configure the source "
-                          "again, or run `sitemapd source remove %s`, and another source can take "
-                          "them over",
-                          name, name);
+        str_append_format(
+            &detail,
+            "%s: no source has this name any more, but its sitemaps are still listed; the server "
+            "no longer reads or serves them; configure the source again, or run `sitemapd source "
+            "remove %s` to let another source take them over",
+            name, name);
         append_reason(r, "source-orphaned", str_text(&detail));
         r->out.failed |= detail.failed;
         str_done(&detail);
@@ -254,9 +254,10 @@ static void append_disk(struct reasons *r, const struct catalogue_stats *catalog
         append_reason(r, "catalogue-not-writable",
                       "no-space: the disk of the catalogue is full; writes are rejected");
     else if (catalogue->disk_short)
-        append_reason(r, "disk-nearly-full",
-                      "no-space: what is left on the disk of the catalogue is for tokens for all "
-                      "sites; lists and soon all writes by tokens for one site are rejected");
+        append_reason(
+            r, "disk-nearly-full",
+            "no-space: the catalogue's disk is nearly full, and the rest is reserved for tokens "
+            "for all sites; lists and soon all writes by tokens for one site are rejected");
 }
 
 /* Frozen indexes: intended, and easily forgotten. */

@@ -88,7 +88,8 @@ static void append_connect(const struct old_site *s, const struct url *url, stru
         str_append_format(out, "connect = %s\n\n", s->reach->connect);
         return;
     }
-    add_note(s, out, "once the name points to this server, the address of the old one:");
+    add_note(s, out,
+             "after the host name points to this server, set the address of the old server:");
     str_append_format(out, ";connect = %s%s%s:%u\n\n", v6 ? "[" : "", s->address, v6 ? "]" : "",
                       (unsigned)url->port);
 }
@@ -127,12 +128,11 @@ static void append_map(const struct old_site *s, size_t number, struct str *out)
 
     if (!migrate_is_own(s, own) || !find_other_origin(s, number, &other))
         return;
-    add_note(
-        s, out,
-        "all its sitemaps are on %.*s; if that is a CMS with the pages of this site, replace "
-        "upstream and connect by these lines, and pass their paths on as well: they are served "
-        "here, with this host inside",
-        other.origin_len, other.text);
+    add_note(s, out,
+             "all its sitemaps are on %.*s; if that is a CMS with the pages of this site, replace "
+             "upstream and connect by these lines, and forward the paths of the sitemaps, too: "
+             "sitemapd then serves them with this host in their URLs",
+             other.origin_len, other.text);
     str_append_format(out, ";upstream = %.*s%s\n;map = %.*s %.*s\n%s", other.origin_len, other.text,
                       own->text + own->origin_len, other.origin_len, other.text,
                       s->robots.origin_len, s->robots.text, s->serves ? "" : ";serve = yes\n");
@@ -327,29 +327,28 @@ static void append_switch_notes(const struct old_site *s, struct str *out)
 
         if (!migrate_is_root(s, i) || old->kept)
             continue;
-        add_note(s, out, "%s cannot be the address of an index here: ours is %.*s%s, and %s",
+        add_note(s, out, "sitemapd cannot publish an index at %s: it publishes %.*s%s, and %s",
                  old->url.text, s->robots.origin_len, s->robots.text, old->path,
                  !migrate_is_own(s, &old->url) ? "crawlers find it in robots.txt"
                  : migrate_is_aliased(s, old) && !s->commands
                      ? "the alias redirects the old address"
                      : "the rules below redirect the old address");
-        add_note(s, out,
-                 "- remove the Sitemap line of the old address from the robots.txt that you keep");
+        add_note(
+            s, out,
+            "- remove the Sitemap line with the old address from the robots.txt that you keep");
     }
     for (size_t i = 0; i < migrate_path_count(s); i++) {
         const char *path = migrate_path_at(s, i);
 
         if (!s->serves && path != NULL && migrate_needs_query(s, path) && strchr(path, '%') == NULL)
-            add_note(
-                s, out,
-                "the old server has sitemaps at %s?...: pass on the address without a query alone",
-                path);
+            add_note(s, out,
+                     "the old server has sitemaps at %s?...: forward only requests without a query",
+                     path);
     }
     if (s->pattern != NULL)
-        add_note(
-            s, out,
-            "the old server has sitemaps with numbered names: page_pattern keeps the pages of the "
-            "index apart from them");
+        add_note(s, out,
+                 "the old server has sitemaps with numbered names: page_pattern avoids these names "
+                 "for the pages of the index");
 }
 
 bool migrate_print(const struct old_site *s)
@@ -379,8 +378,8 @@ bool migrate_print(const struct old_site *s)
         out.failed = out.failed || old->notes.failed;
     }
     add_note(s, &out,
-             "The switch. These rules of a web server pass on only the paths of the index%s and "
-             "robots.txt; --proxy prints one of them.",
+             "For the switch: these web server rules forward only the paths of the index%s and "
+             "robots.txt. --proxy NAME prints only those of one web server.",
              s->serves ? ", its sitemaps" : "");
     append_switch_notes(s, &out);
     migrate_append_rules(s, NULL, &rules);

@@ -94,7 +94,7 @@ void public_check_end(struct poll *p, const struct child_verdict *v)
     poll_release_host(p, HOST_DROPPED, 0, -1); /* another server: it must not slow the polls down */
     if (interval_is_none(v->state)) {
         l->differs = true;
-        snprintf(l->detail, sizeof l->detail, "by its public address it %s%.120s; %.60s has it",
+        snprintf(l->detail, sizeof l->detail, "at its public address it %s%.120s; %.60s serves it",
                  strncmp(v->detail, "answers", 7) == 0 ? "" : "is not usable: ", v->detail,
                  connect != NULL ? connect : "its web server");
     } else if (v->state != CHECK_GOOD && differed(p)) { /* inconclusive: unchanged */

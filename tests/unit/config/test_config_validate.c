@@ -51,9 +51,8 @@ static void test_wholes(void **state)
          "[source \"b\"]\ndirectory = /opt\nurl = https://b/\nsplit = yes\n",
          ""},
         {"[source \"a\"]\nupstream = https://a/i.xml\nserve = yes\ncheck = no\n",
-         "1: [source \"a\"]: serve cannot be combined with check = no: what is served is what "
-         "polls "
-         "have read\n"},
+         "1: [source \"a\"]: serve cannot be combined with check = no: only polls fetch the copies "
+         "that are served\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\nwatch = no\nsettle = 1s\nserve = yes\n",
          "1: [source \"a\"]: watch is for sources with a directory\n"
          "1: [source \"a\"]: settle is for sources with a directory\n"},
@@ -100,7 +99,7 @@ static void test_wholes(void **state)
          "1: alias /a redirects to itself through /b\n"},
         {SITE_A "alias = /a -> /b\nalias = /b -> /c\nalias = /c -> /sitemap_index.xml\n", ""},
         {SITE_A "alias = /robots.txt -> /a.xml\n",
-         "1: alias /robots.txt: write robots = no to leave that path to others\n"},
+         "1: alias /robots.txt: set robots = no to leave that path to another server\n"},
         {SITE_A "alias = /a -> /b\nalias = /a -> /c\n", "1: alias /a occurs twice\n"},
         {SITE_A "robots_file = /proc/nowhere\n",
          "1: robots_file /proc/nowhere cannot be read: No such file or directory\n"},
