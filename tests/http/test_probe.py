@@ -307,7 +307,7 @@ def test_migrate(origin, tmp_path):
     for path in ("/a.xml", "/inner.xml", "/pages.xml", "/it's.xml"):
         origin.answers[path] = answer(200, PAGE)
     done = migrate(origin)
-    shown, _, switch = done.out.partition("; The switch.")
+    shown, _, switch = done.out.partition("; For the switch:")
     assert shown == f"""[site "www.example.com"]
 origin = {HOST}
 index = /sitemap_index.xml
