@@ -34,6 +34,7 @@ struct tally {
 
 struct recorder {
     sqlite3 *db;
+    bool listens; /* recorder_listen has set the hook */
     bool active;
     bool first_only; /* a dry run */
     bool is_undo;
@@ -277,15 +278,21 @@ struct recorder *recorder_new(sqlite3 *db)
     if (r == NULL)
         return NULL;
     r->db = db;
-    sqlite3_preupdate_hook(db, recorder_on_row, r);
     return r;
+}
+
+void recorder_listen(struct recorder *r)
+{
+    r->listens = true;
+    sqlite3_preupdate_hook(r->db, recorder_on_row, r);
 }
 
 void recorder_free(struct recorder *r)
 {
     if (r == NULL)
         return;
-    sqlite3_preupdate_hook(r->db, NULL, NULL);
+    if (r->listens)
+        sqlite3_preupdate_hook(r->db, NULL, NULL);
     history_part_done(&r->part);
     free(r->tallies);
     str_done(&r->packed);

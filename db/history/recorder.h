@@ -36,12 +36,14 @@ struct recorder_row {
 /* Whether this SQLite reports rows before they change. */
 bool recorder_is_supported(void);
 
-/* Listens on the connection of the writer. NULL: out of memory. */
+/* For the connection of the writer. NULL: out of memory. */
 struct recorder *recorder_new(sqlite3 *db);
+/* Sets the hook of the connection until recorder_free. A connection has only one: in a shared
+ * catalogue it is that of db/shared/effects.h, which passes rows on. */
+void recorder_listen(struct recorder *r);
 /* Accepts NULL. */
 void recorder_free(struct recorder *r);
-/* The hook itself. A connection has only one, so db/shared/effects.h, which replaces it, calls this
- * one, with the recorder as `context`. */
+/* The hook itself, with the recorder as `context`. */
 void recorder_on_row(void *context, sqlite3 *db, int operation, char const *database,
                      char const *table, sqlite3_int64 from, sqlite3_int64 to);
 

@@ -54,7 +54,7 @@ static int64_t stream_unzigzag(uint64_t n)
 
 struct effects {
     sqlite3 *db;
-    struct recorder *recorder; /* borrowed; NULL: none */
+    struct recorder *const *recorder; /* see effects_new */
     struct tables tables;
     bool listening, any;
     enum catalogue_status status;
@@ -242,8 +242,8 @@ static void on_row(void *context, sqlite3 *db, int operation, char const *databa
     if (e->listening && e->status == CATALOGUE_OK && strcmp(database, "main") == 0 &&
         table_is_common(table))
         record_row(e, operation, table, from, to);
-    if (e->recorder != NULL)
-        recorder_on_row(e->recorder, db, operation, database, table, from, to);
+    if (e->recorder != NULL && *e->recorder != NULL)
+        recorder_on_row(*e->recorder, db, operation, database, table, from, to);
 }
 
 /* ---- the recorder */
@@ -257,14 +257,19 @@ static void forget_places(struct effects *e)
         e->places[i] = -1;
 }
 
-/* Reads the tables again after the schema changed. */
-static enum catalogue_status reload(struct effects *e)
+enum catalogue_status effects_reload(struct effects *e)
 {
+    struct tables fresh = {0};
+    enum catalogue_status status = tables_load(&fresh, e->db);
+    if (status != CATALOGUE_OK)
+        return status;
     forget_places(e);
-    return tables_load(&e->tables, e->db);
+    tables_done(&e->tables);
+    e->tables = fresh;
+    return CATALOGUE_OK;
 }
 
-struct effects *effects_new(sqlite3 *db, struct recorder *recorder, effects_sink *sink,
+struct effects *effects_new(sqlite3 *db, struct recorder *const *recorder, effects_sink *sink,
                             void *context)
 {
     struct effects *e = calloc(1, sizeof *e);
@@ -272,7 +277,7 @@ struct effects *effects_new(sqlite3 *db, struct recorder *recorder, effects_sink
         return NULL;
     *e = (struct effects){.db = db, .recorder = recorder, .sink = sink, .context = context};
     sqlite3_preupdate_hook(db, on_row, e);
-    if (reload(e) == CATALOGUE_OK)
+    if (effects_reload(e) == CATALOGUE_OK)
         return e;
     effects_free(e);
     return NULL;
@@ -313,7 +318,7 @@ enum catalogue_status effects_add_sql(struct effects *e, const char *sql)
     e->any = true;
     str_append_char(&e->raw, STREAM_SQL);
     put_bytes(e, sql, strlen(sql));
-    effects_fail(e, reload(e));
+    effects_fail(e, effects_reload(e));
     return e->status;
 }
 

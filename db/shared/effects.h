@@ -41,10 +41,12 @@ struct tables;
 struct effects;
 /* Receives recorded bytes. Anything but OK fails the transaction (effects_status). */
 typedef enum catalogue_status effects_sink(void *context, const void *bytes, size_t len);
-/* Sets the hook of the connection, and passes rows on to `recorder` (borrowed; NULL: no history),
- * whose hook it replaces. NULL: out of memory, or SQLite failed. */
-struct effects *effects_new(sqlite3 *db, struct recorder *recorder, effects_sink *sink,
+/* Sets the hook of the connection until effects_free, and passes each row on to `*recorder`, if
+ * there is one then (borrowed; NULL: never). NULL: out of memory, or SQLite failed. */
+struct effects *effects_new(sqlite3 *db, struct recorder *const *recorder, effects_sink *sink,
                             void *context);
+/* Reads the tables again after the schema changed. After a failure the former ones stay. */
+enum catalogue_status effects_reload(struct effects *e);
 /* Removes the hook. Accepts NULL. */
 void effects_free(struct effects *e);
 /* The known tables. Borrowed until a statement is added. */

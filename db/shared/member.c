@@ -338,12 +338,13 @@ static enum catalogue_status look_where(struct member *m)
     enum catalogue_status status = replay_read_at(m->replay, &at, &found);
     if (status != CATALOGUE_OK || !found)
         return status;
-    standing_set_at(&m->standing, &at);
-    if (at.seq == known.seq)
-        return CATALOGUE_OK;
-    if (!schema_version(m->db, &schema, &shared))
+    if (at.seq != known.seq && !schema_version(m->db, &schema, &shared))
         return CATALOGUE_UNAVAILABLE;
-    return schema == m->schema ? CATALOGUE_OK : open_parts(m);
+    if (at.seq != known.seq && schema != m->schema)
+        status = open_parts(m);
+    if (status == CATALOGUE_OK) /* else it is looked at again */
+        standing_set_at(&m->standing, &at);
+    return status;
 }
 
 /* ---- applying what others wrote */
@@ -632,7 +633,9 @@ static enum catalogue_status append(void *context, struct tx *tx)
     enum catalogue_status status = effects_end(m->effects);
     if (status != CATALOGUE_OK)
         return status;
-    if (!effects_are_any(m->effects)) { /* only the node's own tables */
+    if (!effects_are_any(m->effects)) {         /* only the node's own tables */
+        if (tx->revision != tx->found_revision) /* its rows were not recorded: no local commit */
+            return CATALOGUE_UNAVAILABLE;
         member_leave(m);
         return CATALOGUE_OK;
     }
@@ -798,6 +801,16 @@ enum catalogue_status member_upgrade(struct member *m, bool *moved)
 struct shared_log *(*member_open_log)(const struct shared_log_options *options, char *why,
                                       size_t why_size) = shared_log_open_postgresql;
 
+/* The effects stay the same, since `tx_log` and the connection's hook refer to them. */
+static enum catalogue_status read_tables(struct member *m)
+{
+    if (m->effects != NULL)
+        return effects_reload(m->effects);
+    m->effects = effects_new(m->db, &m->tx->recorder, send, m);
+    m->tx_log = (struct tx_log){m->effects, append, drop, clock_there, m};
+    return m->effects != NULL ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+}
+
 static void close_parts(struct member *m)
 {
     replay_free(m->replay);
@@ -806,23 +819,23 @@ static void close_parts(struct member *m)
     m->effects = NULL;
 }
 
-/* Creates the parts that depend on the file's schema. If memory runs out, the old ones stay and it
- * is tried again. */
+/* Creates the parts that depend on the file's schema, or replaces them after it changed. If memory
+ * runs out, the old ones stay and it is tried again. */
 static enum catalogue_status open_parts(struct member *m)
 {
     const struct replay_events events = {take_digest, on_moved, is_stopping, writes_wait, m};
     bool found = false;
     struct shared_position at = {0};
-    effects_free(m->effects);
-    m->effects = effects_new(m->db, m->tx->recorder, send, m);
-    struct replay *replay = m->effects != NULL ? replay_new(m->db, &events) : NULL;
-    if (replay == NULL)
-        return CATALOGUE_NO_MEMORY;
+    struct replay *replay = replay_new(m->db, &events);
+    enum catalogue_status status = replay != NULL ? read_tables(m) : CATALOGUE_NO_MEMORY;
+    if (status != CATALOGUE_OK) {
+        replay_free(replay);
+        return status;
+    }
     replay_free(m->replay);
     m->replay = replay;
-    m->tx_log = (struct tx_log){m->effects, append, drop, clock_there, m};
     m->schema = replay_schema(m->replay);
-    enum catalogue_status status = replay_read_at(m->replay, &at, &found);
+    status = replay_read_at(m->replay, &at, &found);
     if (status != CATALOGUE_OK)
         return status;
     standing_record_file(&m->standing, found ? &at : NULL, m->schema, m->schema < SCHEMA_VERSION);

@@ -47,6 +47,7 @@ bool tx_init(struct tx *tx, const struct catalogue_options *options, sqlite3 *db
         tx->recorder = recorder_new(db);
         if (tx->recorder == NULL)
             return false;
+        recorder_listen(tx->recorder);
     }
     return tx->occupancy != NULL && statements_get(&tx->statements, ST_ROLLBACK) != NULL;
 }

@@ -28,7 +28,11 @@ enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const stru
     if (tx->recorder != NULL || removes_whole(change) || !recorder_is_supported())
         return CATALOGUE_OK;
     p->own = tx->recorder = recorder_new(tx->db);
-    return p->own != NULL ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+    if (p->own == NULL)
+        return CATALOGUE_NO_MEMORY;
+    if (tx->log == NULL) /* otherwise the log's effects have the hook, and pass rows on */
+        recorder_listen(p->own);
+    return CATALOGUE_OK;
 }
 
 void preview_done(struct preview *p, struct tx *tx)

@@ -2,6 +2,8 @@
 /* A catalogue that three nodes share, on a log in memory: whatever is written on whichever node,
  * refused, unknown or broken off, all files hold the same rows in the end, and nothing acknowledged
  * is missing. The seed is printed, and SITEMAPD_SEED sets it. */
+/* sqlite3_preupdate_hook is declared only where it is asked for. */
+#define SQLITE_ENABLE_PREUPDATE_HOOK 1
 #include <fcntl.h>
 #include <time.h>
 
@@ -817,6 +819,68 @@ static void a_dry_run_waits_for_nobodys_lock(void **state)
     cluster_close(&k);
 }
 
+/* Also where no history is kept, and the dry run has a recorder of its own. */
+static void what_is_written_after_a_dry_run_all_have(void **state)
+{
+    struct cluster k;
+    (void)state;
+    cluster_open(&k);
+    struct node *n = &k.nodes[1];
+    node_stop(n);
+    n->f.options.history_keep_ms = 0;
+    node_start(n);
+    unsigned times = 0;
+    const uint64_t counts[] = {10, MANY};
+    for (int i = 0; i < 2; i++) {
+        char loc[64];
+        struct test_stream stream = {.make = many_entries, .context = &times, .count = counts[i]};
+        const struct change dry = {
+            .kind = CHANGE_BULK, .source = "lists", .dry_run = true, .wants_preview = true};
+        struct change_result result = apply_stream(&n->f, dry, &stream);
+        assert_int_equal(result.status, CATALOGUE_OK);
+        assert_int_equal(result.created, counts[i]);
+        assert_in_range(result.preview_count, 10, CHANGE_PREVIEW_ROWS);
+        change_result_done(&result);
+        snprintf(loc, sizeof loc, ORIGIN "/m/then-%d.xml", i);
+        assert_int_equal(put_plain(&n->f, loc, NULL).status, CATALOGUE_OK);
+        for (int j = 0; j < NODES; j++)
+            await(holds(&k.nodes[j], loc), loc);
+    }
+    all_agree(&k);
+    cluster_close(&k);
+}
+
+/* As after another owner took the connection's hook. */
+static void lose_hook(void *context, struct change_result *result)
+{
+    struct node *n = ((void **)context)[0];
+    atomic_bool *done = ((void **)context)[1];
+    (void)result;
+    sqlite3_preupdate_hook(n->f.c->writer->db, NULL, NULL);
+    atomic_store(done, true);
+}
+
+static void a_write_whose_rows_were_not_recorded_fails(void **state)
+{
+    struct cluster k;
+    (void)state;
+    cluster_open(&k);
+    struct node *n = &k.nodes[1];
+    atomic_bool done = false;
+    void *context[] = {n, &done};
+    struct change first = put_change(ORIGIN "/m/a.xml", NULL);
+    first.context = context;
+    catalogue_submit(n->f.c, &first, lose_hook);
+    await(atomic_load(&done), "the hook is gone");
+    assert_int_equal(put_plain(&n->f, ORIGIN "/m/b.xml", NULL).status, CATALOGUE_UNAVAILABLE);
+    assert_false(holds(n, ORIGIN "/m/b.xml"));
+    node_stop(n);
+    node_start(n);
+    assert_int_equal(put_plain(&n->f, ORIGIN "/m/c.xml", NULL).status, CATALOGUE_OK);
+    all_agree(&k);
+    cluster_close(&k);
+}
+
 /* However much there is to follow, and however much it is read meanwhile: a disk that holds the
  * catalogue holds what that takes. */
 static void who_follows_far_keeps_its_own_log_short(void **state)
@@ -1065,6 +1129,57 @@ static void rows_that_differ_are_found_by_their_digest(void **state)
     standing_differs(standing_of(&k.nodes[2]));
     await(state_of(&k.nodes[2]).replaced == 1, "replaced");
     cluster_close(&k);
+}
+
+/* ---- memory that runs out */
+
+/* Refuses to list the tables once, after `skips` times. */
+struct refusal {
+    struct node *node;
+    int skips, times;
+    atomic_bool set;
+};
+
+static int refuse_tables(void *context, int action, const char *what, const char *b, const char *c,
+                         const char *d)
+{
+    struct refusal *r = context;
+    (void)b, (void)c, (void)d;
+    if (action != SQLITE_PRAGMA || strcmp(what, "table_list") != 0)
+        return SQLITE_OK;
+    return r->times++ == r->skips ? SQLITE_DENY : SQLITE_OK;
+}
+
+static void set_refusal(void *context, struct change_result *result)
+{
+    struct refusal *r = context;
+    (void)result;
+    sqlite3_set_authorizer(r->node->f.c->writer->db, refuse_tables, r);
+    atomic_store(&r->set, true);
+}
+
+/* The parts that depend on the file's schema stay until others can replace them: under ASan a use
+ * of a freed one ends the test. */
+static void parts_that_cannot_be_replaced_stay(void **state)
+{
+    (void)state;
+    for (int skips = 0; skips < 2; skips++) {
+        struct cluster k;
+        cluster_open(&k);
+        struct node *n = &k.nodes[2];
+        struct refusal refusal = {.node = n, .skips = skips};
+        struct change first = put_change(ORIGIN "/m/a.xml", NULL);
+        first.context = &refusal;
+        catalogue_submit(n->f.c, &first, set_refusal);
+        await(atomic_load(&refusal.set), "it is set");
+        await_head(n);
+        standing_differs(standing_of(n));
+        await(state_of(n).replaced == 2, "replaced again");
+        await_joined(n);
+        assert_int_equal(put_plain(&n->f, ORIGIN "/m/b.xml", NULL).status, CATALOGUE_OK);
+        all_agree(&k);
+        cluster_close(&k);
+    }
 }
 
 /* ---- migrations */
@@ -1568,6 +1683,8 @@ int main(void)
         cmocka_unit_test(a_flood_that_cannot_be_written_keeps_no_list_out),
         cmocka_unit_test(who_waits_for_another_node_is_in_no_trouble),
         cmocka_unit_test(a_dry_run_waits_for_nobodys_lock),
+        cmocka_unit_test(what_is_written_after_a_dry_run_all_have),
+        cmocka_unit_test(a_write_whose_rows_were_not_recorded_fails),
         cmocka_unit_test(who_follows_far_keeps_its_own_log_short),
         cmocka_unit_test(who_came_has_joined_at_the_head),
         cmocka_unit_test(none_of_the_states_in_between_is_served),
@@ -1577,6 +1694,7 @@ int main(void)
         cmocka_unit_test(of_a_log_that_was_restored_only_what_it_has_is_awaited),
         cmocka_unit_test(a_row_that_differs_is_found_by_what_touches_it),
         cmocka_unit_test(rows_that_differ_are_found_by_their_digest),
+        cmocka_unit_test(parts_that_cannot_be_replaced_stay),
         cmocka_unit_test(a_migration_is_a_record),
         cmocka_unit_test(a_copy_put_elsewhere_is_a_catalogue_of_its_own),
         cmocka_unit_test(files_agree_whatever_happens),
