@@ -192,9 +192,11 @@ bool catalogue_was_served(const struct catalogue *c);
  * and tokens of a configuration. */
 
 /* Writes the site, as of one revision, into a new file at `path` that only the owner can read.
- * NOT_FOUND: unknown site. `why` gets a sentence. Any thread. */
+ * Calls `goes_on` (or NULL) after each row; false ends the copy: CANCELLED. NOT_FOUND: unknown
+ * site. `why` gets a sentence. Any thread. */
 enum catalogue_status catalogue_site_copy(struct catalogue *c, int64_t site_id, const char *path,
-                                          char *why, size_t why_size);
+                                          bool (*goes_on)(void *context), void *context, char *why,
+                                          size_t why_size);
 /* Checks an untrusted file: CORRUPT if it is not a complete and sound copy of one site, NEWER if a
  * newer release wrote it. `why` gets a sentence that does not name the path. Reads the whole file.
  * Any thread. */

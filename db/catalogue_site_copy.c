@@ -82,9 +82,10 @@ static int copy_heads(sqlite3 *from, sqlite3 *to)
 }
 
 enum catalogue_status catalogue_site_copy(struct catalogue *c, int64_t site_id, const char *path,
-                                          char *why, size_t why_size)
+                                          bool (*goes_on)(void *context), void *context, char *why,
+                                          size_t why_size)
 {
-    struct site_rows rows = {.site = site_id};
+    struct site_rows rows = {.site = site_id, .each = goes_on, .context = context};
     bool found = false;
     sqlite3_stmt *site = NULL;
 
@@ -111,7 +112,9 @@ enum catalogue_status catalogue_site_copy(struct catalogue *c, int64_t site_id, 
         rc = site_rows_copy(&rows, SITE_ROWS_ALL);
     if (rc == SQLITE_OK && found)
         rc = sqlite3_exec(rows.to, "COMMIT", NULL, NULL, NULL);
-    if (rc != SQLITE_OK)
+    if (rc == SQLITE_ABORT)
+        status = CATALOGUE_CANCELLED;
+    else if (rc != SQLITE_OK)
         status = fail_engine(rows.to, rc, why, why_size);
     else if (!found)
         status = CATALOGUE_NOT_FOUND;

@@ -27,13 +27,14 @@
 #define PLACES_ONE_SITE  1u
 /* Files being made or sent, for which descriptors are reserved (server/sockets.c): of all tokens,
  * of those for one site together, of those of the same site. */
-#define FILES          32u
-#define FILES_SITES    24u
-#define FILES_ONE_SITE 4u
-#define BACKUPS        2u
-#define ROOM_STEP      (1u << 20)
-#define COPY_MARK      ".sitemapd-copy-"
-#define RANDOM_CHARS   6u /* of mkostemp */
+#define FILES              32u
+#define FILES_SITES        24u
+#define FILES_ONE_SITE     4u
+#define BACKUPS            2u
+#define ROOM_STEP          (1u << 20)
+#define ROWS_BETWEEN_LOOKS 256u /* of a site's copy, between looks for the client */
+#define COPY_MARK          ".sitemapd-copy-"
+#define RANDOM_CHARS       6u /* of mkostemp */
 
 const size_t copy_size = sizeof(struct copy);
 
@@ -381,6 +382,21 @@ enum handled copy_lines(struct copy *copy, call_work *make)
 
 /* ---- the whole catalogue --------------------------------------------------------------- */
 
+/* A row of a site was copied. */
+static bool row_copied(void *context)
+{
+    struct copy *copy = context;
+
+    return copy->rows++ % ROWS_BETWEEN_LOOKS != 0 || copy_goes_on(copy);
+}
+
+static bool pages_copied(void *context, uint64_t done, uint64_t total)
+{
+    (void)done;
+    (void)total;
+    return copy_goes_on(context);
+}
+
 /* db/ makes a copy under a name, which is removed once the copy is complete. */
 static void copy_catalogue(struct copy *copy)
 {
@@ -391,8 +407,10 @@ static void copy_catalogue(struct copy *copy)
 
     if (name != NULL) { /* the copy is made only under a free name */
         unlink(name);
-        status = copy->site_id != 0 ? catalogue_site_copy(c, copy->site_id, name, why, sizeof why)
-                                    : catalogue_backup(c, name, NULL, NULL, why, sizeof why);
+        status =
+            copy->site_id != 0
+                ? catalogue_site_copy(c, copy->site_id, name, row_copied, copy, why, sizeof why)
+                : catalogue_backup(c, name, pages_copied, copy, why, sizeof why);
     }
     if (status == CATALOGUE_OK) {
         copy->file = fopen(name, "re");

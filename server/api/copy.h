@@ -22,6 +22,7 @@ struct copy {
     uint64_t bytes;   /* written */
     uint64_t taken;   /* of the room of spools */
     int64_t site_id;  /* `whole`: of this site alone; 0: of all */
+    uint64_t rows;    /* of that site, copied so far */
     call_work *make;  /* fills the file by copy_write */
     const char *content_type;
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Health, metrics, the API's description, and how errors become HTTP. */
+#include <dirent.h>
+
 #include "server/api/errors.h"
 #include "tests/unit/api/world.h"
 
@@ -51,6 +53,51 @@ static void test_the_description_is_true(void **state)
     assert_int_equal(occurrences(&answer, "\"operationId\""), routes_api_count);
     assert_null(strstr(text, "{version}"));
     answer_done(&answer);
+}
+
+static int with_copiers(void **state)
+{
+    if (world_with_site(state) != 0)
+        return -1;
+    struct world *w = *state;
+    char database[96];
+    snprintf(database, sizeof database, "%s/catalogue.db", w->folder);
+    w->app.database = strdup(database);
+    w->app.copiers = workers_new(1, 4);
+    return w->app.database != NULL && w->app.copiers != NULL ? 0 : -1;
+}
+
+static int without_copiers(void **state)
+{
+    struct world *w = *state;
+    workers_free(w->app.copiers);
+    free((char *)w->app.database);
+    return world_teardown(state);
+}
+
+static void expect_no_copy_is_left(const struct world *w)
+{
+    DIR *folder = opendir(w->folder);
+    assert_non_null(folder);
+    for (struct dirent *file; (file = readdir(folder)) != NULL;)
+        if (strstr(file->d_name, "-copy-") != NULL)
+            fail_msg("%s is left", file->d_name);
+    closedir(folder);
+}
+
+static void test_a_stop_ends_copies(void **state)
+{
+    struct world *w = *state;
+    static const char *const targets[] = {"/v1/backup", "/v1/sites/1/copy"};
+
+    for (int stops = 0; stops < 2; stops++) {
+        atomic_store(&w->app.stopping, stops == 1);
+        for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+            struct answer answer = ask(w, HTTP_GET, targets[i], NO_BODY);
+            expect(answer, stops ? 503 : 200, stops ? "\"cancelled\"" : NULL);
+            expect_no_copy_is_left(w);
+        }
+    }
 }
 
 /* Without a token; what a browser has already is not sent again. */
@@ -138,6 +185,7 @@ int main(void)
         CASE(test_metrics),
         CASE(test_the_description_is_true),
         CASE(test_the_console),
+        cmocka_unit_test_setup_teardown(test_a_stop_ends_copies, with_copiers, without_copiers),
         cmocka_unit_test(test_errors),
     };
 

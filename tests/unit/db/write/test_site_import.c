@@ -74,7 +74,8 @@ static void make_copy(struct write_fixture *f, char *path, size_t size)
     }
     snprintf(path, size, "%s.copy", f->path);
     unlink(path);
-    assert_int_equal(catalogue_site_copy(f->c, shop, path, why, sizeof why), CATALOGUE_OK);
+    assert_int_equal(catalogue_site_copy(f->c, shop, path, NULL, NULL, why, sizeof why),
+                     CATALOGUE_OK);
     assert_int_equal(catalogue_site_copy_check(path, why, sizeof why), CATALOGUE_OK);
     struct change removal = {
         .kind = CHANGE_SITE_REMOVE, .site_remove = {.site_id = shop}, .max_removed = ENTRIES};
