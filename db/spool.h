@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "db/source.h"
+#include "server/base/site_table.h"
 #include "server/rules/entry.h"
 
 enum spool_status {
@@ -18,16 +19,13 @@ enum spool_status {
     SPOOL_NO_MEMORY
 };
 
-/* Sites whose ids differ by a multiple of this share a part of the room. */
-#define SPOOL_SITES 256u
-
 /* The disk that lists and long answers use together. Thread safe. */
 struct spool_room {
-    _Atomic uint64_t max_bytes, used_bytes;
-    _Atomic uint64_t used_by[SPOOL_SITES];
+    _Atomic uint64_t max_bytes;
+    struct site_uses used; /* bytes */
 };
 /* Reserves bytes for a token of one site, which has a share as of site_has_room, or of all sites
- * (`site_id` 0). False: they do not fit, and nothing is reserved. */
+ * (`site_id` 0). False: they do not fit, or memory is short; nothing is reserved. */
 bool spool_room_take(struct spool_room *room, int64_t site_id, uint64_t bytes);
 void spool_room_give(struct spool_room *room, int64_t site_id, uint64_t bytes);
 

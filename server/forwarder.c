@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One thread with a loop of requests. Limits:
  *
- *     MOST         requests at once, a share for one site's tokens (site_group.h); the rest wait in
+ *     MOST         requests at once, a share for one site's tokens (site_table.h); the rest wait in
  * order, as many as the listener allows (admin.max_suspended) LISTS_MOST   of these: lists, which
  * take long; a share for one site's tokens TIMEOUT_MS   for a request: a list of a million lines
  * takes minutes ANSWER_MOST  bytes of a response; the rows of a dry run are the longest STOP_MS for
@@ -20,7 +20,7 @@
 
 #include "server/api/forward.h"
 #include "server/base/clock.h"
-#include "server/base/site_group.h"
+#include "server/base/site_table.h"
 #include "server/base/thread.h"
 #include "server/client/loop.h"
 #include "server/log/log.h"
@@ -53,7 +53,7 @@ struct forwarder {
     struct thread thread;
     /* Only for the thread. */
     struct sending *under_way;
-    unsigned count, count_of[SITE_GROUPS], lists, lists_of[SITE_GROUPS];
+    struct site_uses places, lists; /* of requests under way, and of lists among them */
     int64_t stopping_since_ms, said_at;
     struct url url; /* of the node that gets the writes */
     bool probing, is_away;
@@ -124,24 +124,23 @@ static bool is_list(const struct forwarded *w)
     return w->fd >= 0;
 }
 
-/* Adds 1 or -1 to the counts of requests under way. */
-static void count_sending(struct forwarder *f, const struct forwarded *w, int more)
+static bool take_place(struct forwarder *f, const struct forwarded *w)
 {
-    int group = site_group_of(w->request->grant.site_id);
+    int64_t site_id = w->request->grant.site_id;
 
-    f->count += (unsigned)more;
-    f->count_of[group] += (unsigned)more;
-    f->lists += is_list(w) ? (unsigned)more : 0;
-    f->lists_of[group] += is_list(w) ? (unsigned)more : 0;
+    if (!site_uses_take(&f->places, site_id, 1, MOST))
+        return false;
+    if (!is_list(w) || site_uses_take(&f->lists, site_id, 1, LISTS_MOST))
+        return true;
+    site_uses_give(&f->places, site_id, 1);
+    return false;
 }
 
-static bool may_start(const struct forwarder *f, const struct forwarded *w)
+static void give_place(struct forwarder *f, const struct forwarded *w)
 {
-    int group = site_group_of(w->request->grant.site_id);
-    bool of_site = w->request->grant.site_id != 0;
-
-    return site_has_room(of_site ? f->count_of[group] : 0, f->count, MOST) &&
-           (!is_list(w) || site_has_room(of_site ? f->lists_of[group] : 0, f->lists, LISTS_MOST));
+    site_uses_give(&f->places, w->request->grant.site_id, 1);
+    if (is_list(w))
+        site_uses_give(&f->lists, w->request->grant.site_id, 1);
 }
 
 static struct forwarded *end_sending(struct sending *s)
@@ -152,7 +151,7 @@ static struct forwarded *end_sending(struct sending *s)
     *s->self = s->next;
     if (s->next != NULL)
         s->next->self = s->self;
-    count_sending(f, w, -1);
+    give_place(f, w);
     free(s);
     return w;
 }
@@ -194,7 +193,8 @@ static void know_node(struct forwarder *f, const struct url *url)
     f->probe_at = clock_now_ms() + PROBE_MS;
 }
 
-static void start_sending(struct forwarder *f, struct forwarded *w)
+/* False: nothing was sent. */
+static bool start_sending(struct forwarder *f, struct forwarded *w)
 {
     struct sending *s = calloc(1, sizeof *s);
     bool has_body = w->route->max_body_bytes > 0 &&
@@ -202,14 +202,12 @@ static void start_sending(struct forwarder *f, struct forwarded *w)
 
     if (s == NULL || url_parse_origin(w->to.origin, strlen(w->to.origin), &s->url) != RULE_OK) {
         free(s);
-        forward_failed(w, false);
-        return;
+        return false;
     }
     know_node(f, &s->url);
     if (f->is_away) {
         free(s);
-        forward_failed(w, false);
-        return;
+        return false;
     }
     const struct fetch_request request = {.url = &s->url,
                                           .target = str_text(&w->target),
@@ -229,25 +227,24 @@ static void start_sending(struct forwarder *f, struct forwarded *w)
     s->transfer = fetch_loop_add(f->loop, &request, on_done);
     if (s->transfer == NULL) {
         free(s);
-        forward_failed(w, false);
-        return;
+        return false;
     }
     s->next = f->under_way;
     s->self = &f->under_way;
     if (s->next != NULL)
         s->next->self = &s->next;
     f->under_way = s;
-    count_sending(f, w, 1);
+    return true;
 }
 
-/* Removes the first waiting request that may start from the list and returns it. */
+/* Removes the first waiting request that may start from the list and returns it, with a place. */
 static struct forwarded *take_waiting(struct forwarder *f)
 {
     struct forwarded **at, *w = NULL;
 
     pthread_mutex_lock(&f->lock);
     for (at = &f->waiting; *at != NULL && w == NULL;) {
-        if (may_start(f, *at))
+        if (take_place(f, *at))
             w = *at;
         else
             at = &(*at)->next;
@@ -357,7 +354,10 @@ static void forwarder_run(void *context)
 
     while (has_time(f)) {
         while ((w = take_waiting(f)) != NULL)
-            start_sending(f, w);
+            if (!start_sending(f, w)) {
+                give_place(f, w);
+                forward_failed(w, false);
+            }
         probe(f);
         if (!fetch_loop_poll(f->loop, POLL_MS))
             thread_wait(&f->thread, 100);

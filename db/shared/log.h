@@ -33,17 +33,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/base/site_group.h"
-
 #define SHARED_ID_SIZE      37 /* a UUID in text, and its end */
 #define SHARED_CHAIN_BYTES  32
 #define SHARED_NODE_SIZE    129
 #define SHARED_EPOCH_SIZE   33
 #define SHARED_FIRST_SCHEMA 1 /* of a file that can be shared */
 
-/* A "list" is a change that is alone in its transaction. Sites take turns with lists, on a node and
- * among all nodes: by `site_group` (site_group.h) in the writer's queue (queue.h), at `begin` and
- * in the line of all nodes. */
+/* A "list" is a change that is alone in its transaction. Sites take turns with lists, in the
+ * writer's queue (queue.h) and in the line of all nodes. That has places for groups of sites: those
+ * whose ids differ by a multiple of SITE_GROUPS share a turn there. */
+#define SITE_GROUPS   256
+#define NO_SITE_GROUP (-1) /* not a list */
+
+/* Tokens for all sites (site id 0) belong to group 0. */
+static inline int site_group_of(int64_t site_id)
+{
+    return (int)((uint64_t)site_id % SITE_GROUPS);
+}
 
 enum shared_outcome {
     SHARED_YES,       /* done */

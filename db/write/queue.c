@@ -2,12 +2,10 @@
 /* The queue of writes: two lines, bounds for each site, deadlines. */
 #include "db/write/queue.h"
 
-#include <string.h>
 #include <time.h>
 
 #include "db/write/apply/apply.h"
 #include "server/base/clock.h"
-#include "server/base/site_group.h"
 
 static void line_init(struct request_line *line)
 {
@@ -27,8 +25,10 @@ void queue_init(struct queue *q, size_t max)
     line_init(&q->small);
     line_init(&q->alone);
     q->depth = 0;
-    q->turns = 0;
-    memset(q->groups, 0, sizeof q->groups);
+    q->turns = 1;
+    q->last_site = QUEUE_NO_SITE;
+    q->all_sites = (struct queue_site){.waiting = 0};
+    q->sites = (struct site_table){0};
     q->max = max ? max : QUEUE_MAX_DEFAULT;
     q->closed = false;
     q->poked = false;
@@ -43,23 +43,55 @@ void queue_done(struct queue *q)
     pthread_mutex_destroy(&q->lock);
     pthread_cond_destroy(&q->arrived);
     pthread_cond_destroy(&q->dated);
+    site_table_done(&q->sites);
 }
 
-static struct queue_group *group_of(struct queue *q, const struct write_request *request)
+static struct queue_site *site_of(struct queue *q, int64_t site_id)
 {
-    return &q->groups[site_group_of(request->change.grant.site_id)];
+    return site_id == 0 ? &q->all_sites : site_table_find(&q->sites, site_id);
 }
 
 static bool has_place(struct queue *q, const struct write_request *request)
 {
-    uint64_t own = request->change.grant.site_id != 0 ? group_of(q, request)->waiting : 0;
-    return site_has_room(own, q->depth, q->max);
+    int64_t site_id = request->change.grant.site_id;
+    const struct queue_site *site = site_id != 0 ? site_of(q, site_id) : NULL;
+    return site_has_room(site != NULL ? site->waiting : 0, q->depth, 1, q->max);
 }
 
-static void record_popped(struct queue *q, const struct write_request *request)
+/* The turn of a site that comes is before those that sites have meanwhile, and not before one that
+ * it had itself: it need not be remembered between its writes. False: out of memory. */
+static bool record_pushed(struct queue *q, struct write_request *request)
 {
+    int64_t site_id = request->change.grant.site_id;
+    struct queue_site *site =
+        site_id == 0 ? &q->all_sites : site_table_add(&q->sites, site_id, sizeof *site);
+    if (site != NULL && site->waiting++ == 0)
+        site->turn = site_id == q->last_site ? q->turns : q->turns - 1;
+    request->of_site = site;
+    return site != NULL;
+}
+
+static void record_popped(struct queue *q, struct write_request *request)
+{
+    struct queue_site *site = request->of_site;
     q->depth--;
-    group_of(q, request)->waiting--;
+    if (site != NULL && --site->waiting == 0 && site != &q->all_sites)
+        site_table_remove(&q->sites, site);
+    request->of_site = NULL;
+}
+
+static void record_turn(struct queue *q, int64_t site_id, struct queue_site *site)
+{
+    q->turns++;
+    q->last_site = site_id;
+    if (site != NULL)
+        site->turn = q->turns;
+}
+
+/* Without memory it comes first. */
+static uint64_t turn_of(const struct write_request *request)
+{
+    return request->of_site != NULL ? request->of_site->turn : 0;
 }
 
 enum queue_answer queue_push(struct queue *q, struct write_request *request)
@@ -70,9 +102,10 @@ enum queue_answer queue_push(struct queue *q, struct write_request *request)
         answer = QUEUE_CLOSED;
     } else if (!has_place(q, request)) {
         answer = QUEUE_FULL;
+    } else if (!record_pushed(q, request)) {
+        answer = QUEUE_NO_MEMORY;
     } else {
         line_append(apply_alone(request->change.kind) ? &q->alone : &q->small, request);
-        group_of(q, request)->waiting++;
         if (q->depth++ == 0)
             pthread_cond_signal(&q->dated);
         pthread_cond_signal(&q->arrived);
@@ -148,8 +181,7 @@ static struct write_request **find_next(struct queue *q, bool dry)
 {
     struct write_request **best = NULL, **at = &q->alone.first;
     for (; *at != NULL; at = &(*at)->next)
-        if ((!dry || (*at)->change.dry_run) &&
-            (best == NULL || group_of(q, *at)->turn < group_of(q, *best)->turn))
+        if ((!dry || (*at)->change.dry_run) && (best == NULL || turn_of(*at) < turn_of(*best)))
             best = at;
     return best != NULL ? best : at;
 }
@@ -177,7 +209,7 @@ struct write_request *queue_pop(struct queue *q, enum queue_turn turn)
     if (turn != QUEUE_SMALL) {
         max = move_to_front(q, turn == QUEUE_DRY) ? 1 : 0;
         if (max > 0)
-            group_of(q, line->first)->turn = ++q->turns;
+            record_turn(q, line->first->change.grant.site_id, line->first->of_site);
     }
     first = line->first;
     end = &line->first;
@@ -223,19 +255,19 @@ bool queue_next_is_dry(struct queue *q)
     return dry;
 }
 
-int queue_next_group(struct queue *q)
+int64_t queue_next_site(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);
     const struct write_request *next = *find_next(q, false);
-    int site_group = next != NULL ? (int)(group_of(q, next) - q->groups) : NO_SITE_GROUP;
+    int64_t site_id = next != NULL ? next->change.grant.site_id : QUEUE_NO_SITE;
     pthread_mutex_unlock(&q->lock);
-    return site_group;
+    return site_id;
 }
 
-void queue_skip_group(struct queue *q, int site_group)
+void queue_skip_site(struct queue *q, int64_t site_id)
 {
     pthread_mutex_lock(&q->lock);
-    q->groups[site_group].turn = ++q->turns;
+    record_turn(q, site_id, site_of(q, site_id));
     pthread_mutex_unlock(&q->lock);
 }
 
@@ -278,7 +310,7 @@ void queue_return(struct queue *q, bool alone, struct write_request *list)
     pthread_mutex_lock(&q->lock);
     for (; *end != NULL; end = &(*end)->next) {
         q->depth++;
-        group_of(q, *end)->waiting++;
+        record_pushed(q, *end);
     }
     *end = line->first;
     if (line->first == NULL)
@@ -295,7 +327,7 @@ void queue_requeue(struct queue *q, struct write_request *request)
     request->next = NULL;
     pthread_mutex_lock(&q->lock);
     line_append(&q->alone, request);
-    group_of(q, request)->waiting++;
+    record_pushed(q, request);
     q->depth++;
     pthread_mutex_unlock(&q->lock);
 }

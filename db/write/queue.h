@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "db/catalogue.h"
-#include "db/shared/log.h"
 #include "db/tx/tx.h"
+#include "server/base/site_table.h"
 
 /* Most waiting writes if catalogue_options.max_queued is 0. */
 #define QUEUE_MAX_DEFAULT 10000u
@@ -23,11 +23,12 @@ struct write_request {
     change_done *done;
     void *done_context;
     struct change_result result;
-    int64_t deadline_ms;  /* by clock_now_ms */
-    bool begun;           /* some of its steps were applied: no deadline */
-    enum tx_turn turn;    /* how the writer applies it */
-    bool wrote;           /* a rehearsal wrote something */
-    int64_t clock_offset; /* for a rehearsal: the one of the writer's transaction */
+    int64_t deadline_ms;        /* by clock_now_ms */
+    bool begun;                 /* some of its steps were applied: no deadline */
+    enum tx_turn turn;          /* how the writer applies it */
+    struct queue_site *of_site; /* counts there in the queue; NULL: not queued, or not counted */
+    bool wrote;                 /* a rehearsal wrote something */
+    int64_t clock_offset;       /* for a rehearsal: the one of the writer's transaction */
     struct write_request *next;
     char *block[]; /* aligned for pointers */
 };
@@ -37,9 +38,10 @@ struct request_line {
     struct write_request **last;
 };
 
-/* The share of a site group's tokens (log.h) in the queue. */
-struct queue_group {
-    uint64_t turn;  /* its last turn with a transaction alone */
+/* What a site's tokens (0: those for all sites) have in the queue. */
+struct queue_site {
+    struct site_row row;
+    uint64_t turn;  /* its last turn with a transaction alone; if later, the one when it came */
     size_t waiting; /* its writes in the queue */
 };
 
@@ -50,13 +52,15 @@ struct queue {
     pthread_cond_t dated;             /* signalled for an earlier deadline, and at the end */
     size_t depth, max;
     uint64_t turns;
-    struct queue_group groups[SITE_GROUPS];
+    int64_t last_site;           /* that had the last turn */
+    struct queue_site all_sites; /* of tokens for all sites */
+    struct site_table sites;     /* the others with writes in the queue */
     bool closed;
     bool poked;
     bool over; /* queue_end_expiry was called */
 };
 
-enum queue_answer { QUEUE_ACCEPTED, QUEUE_FULL, QUEUE_CLOSED };
+enum queue_answer { QUEUE_ACCEPTED, QUEUE_FULL, QUEUE_CLOSED, QUEUE_NO_MEMORY };
 
 /* Whose turn it is: small changes, a change alone, or a dry run alone. */
 enum queue_turn { QUEUE_SMALL, QUEUE_ALONE, QUEUE_DRY };
@@ -85,10 +89,11 @@ struct write_request *queue_pop(struct queue *q, enum queue_turn turn);
 bool queue_next_is_dry(struct queue *q);
 /* Pops the first change that writes only the node's own tables; NULL: none waits. */
 struct write_request *queue_pop_own(struct queue *q);
-/* The site group that has the next turn alone; NO_SITE_GROUP: none waits. */
-int queue_next_group(struct queue *q);
-/* The group has its turn on another node: here other groups come first. */
-void queue_skip_group(struct queue *q, int site_group);
+/* The site that has the next turn alone; QUEUE_NO_SITE: none waits. */
+#define QUEUE_NO_SITE (-1)
+int64_t queue_next_site(struct queue *q);
+/* The site has its turn on another node: here other sites come first. */
+void queue_skip_site(struct queue *q, int64_t site_id);
 /* Pops all writes whose deadline has passed. */
 struct write_request *queue_pop_expired(struct queue *q, int64_t now_ms);
 /* Puts the writes that were popped last at the front again. */

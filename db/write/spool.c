@@ -64,25 +64,14 @@ struct spool *spool_new(const char *folder, uint64_t max_bytes)
     return s;
 }
 
-static _Atomic uint64_t *room_of(struct spool_room *room, int64_t site_id)
-{
-    return &room->used_by[(uint64_t)site_id % SPOOL_SITES];
-}
-
 bool spool_room_take(struct spool_room *room, int64_t site_id, uint64_t bytes)
 {
-    uint64_t own = site_id != 0 ? atomic_fetch_add(room_of(room, site_id), bytes) : 0;
-    if (own + bytes + atomic_fetch_add(&room->used_bytes, bytes) <= atomic_load(&room->max_bytes))
-        return true;
-    spool_room_give(room, site_id, bytes);
-    return false;
+    return site_uses_take(&room->used, site_id, bytes, atomic_load(&room->max_bytes));
 }
 
 void spool_room_give(struct spool_room *room, int64_t site_id, uint64_t bytes)
 {
-    atomic_fetch_sub(&room->used_bytes, bytes);
-    if (site_id != 0)
-        atomic_fetch_sub(room_of(room, site_id), bytes);
+    site_uses_give(&room->used, site_id, bytes);
 }
 
 void spool_share(struct spool *s, struct spool_room *room, int64_t site_id)

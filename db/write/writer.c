@@ -483,15 +483,17 @@ static enum catalogue_status enter_shared(struct writer *w, enum queue_turn turn
     follows(w, true);
     w->checkpoint.hurries = true;
     enum catalogue_status status;
-    int site_group = turn == QUEUE_ALONE ? queue_next_group(&w->queue) : NO_SITE_GROUP;
+    int64_t site_id = turn == QUEUE_ALONE ? queue_next_site(&w->queue) : QUEUE_NO_SITE;
     if (turn == QUEUE_DRY) {
         member_pass(member, false); /* no list must wait for a dry run */
         status = member_catch_up(member, w->lock_until_ms, &moved);
     } else {
-        status = member_enter(member, site_group, w->lock_until_ms, &moved);
+        status =
+            member_enter(member, site_id != QUEUE_NO_SITE ? site_group_of(site_id) : NO_SITE_GROUP,
+                         w->lock_until_ms, &moved);
     }
-    if (site_group != NO_SITE_GROUP && member_group_is_elsewhere(member))
-        queue_skip_group(&w->queue, site_group);
+    if (site_id != QUEUE_NO_SITE && member_group_is_elsewhere(member))
+        queue_skip_site(&w->queue, site_id);
     follows(w, false);
     if (moved)
         record_moved(w);
@@ -669,6 +671,9 @@ static void push(struct writer *w, struct write_request *request)
         break;
     case QUEUE_FULL:
         writer_answer_failed(w, request, CATALOGUE_BUSY, "too many writes are waiting");
+        break;
+    case QUEUE_NO_MEMORY:
+        writer_answer_failed(w, request, CATALOGUE_NO_MEMORY, NULL);
         break;
     case QUEUE_CLOSED:
         writer_answer_failed(w, request, CATALOGUE_CANCELLED, "the catalogue is closing");

@@ -48,19 +48,13 @@ static bool reserve_one(atomic_uint *of, unsigned max)
     return false;
 }
 
-/* Ids that differ by a multiple of COPY_SITES share one. */
-static struct copy_use *use_of(struct copy *copy)
-{
-    uint64_t site = (uint64_t)copy->call.request->grant.site_id;
-
-    return site == 0 ? &copy->call.app->copies : &copy->call.app->copies_of[site % COPY_SITES];
-}
-
 static bool reserve_place(struct copy *copy)
 {
-    copy->one_site = copy->call.request->grant.site_id != 0;
-    copy->placed =
-        reserve_one(&use_of(copy)->made, copy->one_site ? PLACES_ONE_SITE : PLACES_ALL_SITES);
+    int64_t site_id = copy->call.request->grant.site_id;
+
+    copy->one_site = site_id != 0;
+    copy->placed = site_uses_take_own(&copy->call.app->copies_made, site_id, 1,
+                                      copy->one_site ? PLACES_ONE_SITE : PLACES_ALL_SITES);
     return copy->placed;
 }
 
@@ -75,11 +69,12 @@ static bool reserve_file(struct copy *copy)
 {
     struct app_context *app = copy->call.app;
 
-    if (!reserve_one(&app->copies.open, FILES))
+    if (!reserve_one(&app->copies_open, FILES))
         return false;
     if (copy->one_site && !reserve_one(&app->copies_sites_open, FILES_SITES))
         goto none_of_sites;
-    if (copy->one_site && !reserve_one(&use_of(copy)->open, FILES_ONE_SITE))
+    if (copy->one_site &&
+        !site_uses_take_own(&app->copies, copy->call.request->grant.site_id, 1, FILES_ONE_SITE))
         goto none_of_site;
     if (copy->whole && !copy_reserve_whole(app))
         goto none_of_sites;
@@ -89,7 +84,7 @@ static bool reserve_file(struct copy *copy)
 none_of_site:
     atomic_fetch_sub(&app->copies_sites_open, 1);
 none_of_sites:
-    atomic_fetch_sub(&app->copies.open, 1);
+    atomic_fetch_sub(&app->copies_open, 1);
     return false;
 }
 
@@ -102,17 +97,17 @@ static void give_file_back(struct copy *copy)
     if (copy->whole)
         atomic_fetch_sub(&app->backups_open, 1);
     if (copy->one_site) {
-        atomic_fetch_sub(&use_of(copy)->open, 1);
+        site_uses_give(&app->copies, copy->call.request->grant.site_id, 1);
         atomic_fetch_sub(&app->copies_sites_open, 1);
     }
-    atomic_fetch_sub(&app->copies.open, 1);
+    atomic_fetch_sub(&app->copies_open, 1);
     copy->has_file = false;
 }
 
 static void leave_place(struct copy *copy)
 {
     if (copy->placed)
-        atomic_fetch_sub(&use_of(copy)->made, 1);
+        site_uses_give(&copy->call.app->copies_made, copy->call.request->grant.site_id, 1);
     copy->placed = false;
 }
 

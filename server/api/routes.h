@@ -29,20 +29,11 @@ struct roster_place;
 struct sources;
 struct trace;
 
-#define POLL_SITES 256u
-#define COPY_SITES 256u
-
 /* Sources that do not run in this process (inside.h): those of its configuration; the catalogue has
  * the others, and the last state of all of them. */
 struct sources_at_rest {
     const struct source_settings *configured;
     size_t count;
-};
-
-/* Long answers: `made` wait for their turn or are being made; `open` includes those that are being
- * sent. */
-struct copy_use {
-    atomic_uint made, open;
 };
 
 /* Notifications of search engines about page URLs (server/notify/indexnow.h), for metrics. */
@@ -70,10 +61,10 @@ struct app_context {
     struct workers *readers;   /* API reads and parsing run here */
     struct workers *searchers; /* searches, which would keep readers from the others */
     struct workers *copiers;   /* long answers are made here (copy.h); NULL in tests */
-    /* For tokens for all sites, and for those of each site (copy.h); `open` of the first counts
-     * all. */
-    struct copy_use copies, copies_of[COPY_SITES];
-    atomic_uint copies_sites_open, backups_open;
+    /* Long answers (copy.h): those that wait for their turn or are being made, and with them those
+     * that are being sent; of these, those of tokens for one site. */
+    struct site_uses copies_made, copies;
+    atomic_uint copies_open, copies_sites_open, backups_open;
     atomic_bool draining;         /* /readyz sends load balancers elsewhere */
     atomic_bool stopping;         /* long work gives up */
     const char *database;         /* the file; long answers are made beside it */
@@ -87,11 +78,8 @@ struct app_context {
     bool metrics_token; /* names of indexes and sources of all sites need a token for all sites */
     _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */
     _Atomic uint32_t max_rejections;
-    uint32_t max_polls; /* long polls that may wait at once; 0: any number */
-    atomic_uint polls;  /* that wait now */
-    /* Of these, by tokens for one site (site_has_room). Ids that differ by a multiple of POLL_SITES
-     * share a counter. */
-    atomic_uint polls_of[POLL_SITES];
+    uint32_t max_polls;     /* long polls that may wait at once; 0: any number */
+    struct site_uses polls; /* that wait now */
     /* For metrics; NULL in tests, and until started: a listener answers before the other one is up.
      */
     _Atomic(struct listener *) public_listener, admin_listener;

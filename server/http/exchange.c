@@ -17,7 +17,6 @@
 #include <time.h>
 
 #include "server/base/clock.h"
-#include "server/base/site_group.h"
 #include "server/http/headers.h"
 #include "server/http/internal.h"
 #include "server/http/reply.h"
@@ -44,19 +43,6 @@
  *
  * libmicrohttpd thus sees a suspend, then one resume, always in this order. */
 
-static atomic_uint *waiting_of(struct exchange *e)
-{
-    return &e->connection->listener->waiting_of[site_group_of(e->request.grant.site_id)];
-}
-
-static void wait_give_back(struct exchange *e)
-{
-    if (e->reserved_of)
-        atomic_fetch_sub(waiting_of(e), 1);
-    e->reserved_of = false;
-    atomic_fetch_sub(&e->connection->listener->waiting, 1);
-}
-
 /* Reserves one of the places for waiting requests, unless the request has one. False if none is
  * free, or the server is stopping. */
 static bool wait_reserve(struct exchange *e)
@@ -68,11 +54,8 @@ static bool wait_reserve(struct exchange *e)
     /* The exchange counts as active already; so either this sees the stop, or the stop sees it. */
     if (listener_refuses(l))
         return false;
-    e->reserved_of = e->request.grant.site_id != 0;
-    unsigned own = e->reserved_of ? atomic_fetch_add(waiting_of(e), 1) : 0;
-    e->reserved = site_has_room(own, atomic_fetch_add(&l->waiting, 1), l->options.max_suspended);
-    if (!e->reserved)
-        wait_give_back(e);
+    e->reserved_of = e->request.grant.site_id;
+    e->reserved = site_uses_take(&l->waiting, e->reserved_of, 1, l->options.max_suspended);
     return e->reserved;
 }
 
@@ -82,7 +65,7 @@ static void wait_release(struct exchange *e)
     if (!e->reserved)
         return;
     e->reserved = false;
-    wait_give_back(e);
+    site_uses_give(&e->connection->listener->waiting, e->reserved_of, 1);
 }
 
 bool request_may_wait(struct request *request)
@@ -107,8 +90,8 @@ static bool wait_begin(struct exchange *e)
 {
     e->later = true;
     if (!e->reserved) { /* a hook that did not ask: counted all the same */
-        atomic_fetch_add(&e->connection->listener->waiting, 1);
-        e->reserved = true;
+        e->reserved_of = 0;
+        e->reserved = site_uses_take(&e->connection->listener->waiting, 0, 1, UINT64_MAX);
     }
     if (atomic_load(&e->wait) == WAIT_RESUMED)
         return false;

@@ -22,7 +22,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 
-#include "server/base/site_group.h"
+#include "server/base/site_table.h"
 #include "server/base/thread.h"
 #include "server/http/address.h"
 #include "server/http/counts.h"
@@ -68,7 +68,7 @@ struct exchange {
     bool finish_ran;
     bool later;           /* HANDLE_LATER was answered and is not settled yet */
     bool reserved;        /* has one of the places for waiting requests, */
-    bool reserved_of;     /* and one of those of its token's site */
+    int64_t reserved_of;  /* counted for this site; 0: for none */
     bool replied;         /* the reply is filled, and the rest of the request dropped */
     bool lingering;       /* it was sent past libmicrohttpd; what still comes is dropped */
     unsigned status_sent; /* 0: none yet */
@@ -136,10 +136,9 @@ struct listener {
     size_t *rows; /* of the counts, by route: one for all routes of a label */
 
     atomic_bool quiescing;
-    atomic_int_fast64_t quiesced_ms;     /* since when; 0: it is not */
-    atomic_uint waiting;                 /* places taken by waiting requests */
-    atomic_uint waiting_of[SITE_GROUPS]; /* of these, by tokens for one site */
-    atomic_uint resuming;                /* threads inside request_resume */
+    atomic_int_fast64_t quiesced_ms; /* since when; 0: it is not */
+    struct site_uses waiting;        /* places taken by waiting requests */
+    atomic_uint resuming;            /* threads inside request_resume */
 
     bool given;     /* as in struct listener_socket */
     sem_t quiesced; /* posted by each worker that no longer accepts */

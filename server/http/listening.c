@@ -400,7 +400,6 @@ static struct listener *listener_new(void)
     l->listen_fd = -1;
     atomic_init(&l->quiescing, false);
     atomic_init(&l->quiesced_ms, 0);
-    atomic_init(&l->waiting, 0);
     atomic_init(&l->resuming, 0);
     atomic_init(&l->aborted, 0);
     atomic_init(&l->accepted, 0);
@@ -547,7 +546,7 @@ void listener_stop(struct listener *l, uint32_t timeout_ms)
         deadline_cut_all(l);
         /* The library aborts the process if a connection is suspended. If code broke its promise to
          * resume one, the listener is rather never freed. */
-        if (!wait_quiet(l, STOP_GRACE_MS) && atomic_load(&l->waiting) > 0)
+        if (!wait_quiet(l, STOP_GRACE_MS) && site_uses_taken(&l->waiting) > 0)
             return;
     }
     listener_free(l);
@@ -613,5 +612,5 @@ void listener_load(const struct listener *l, uint32_t *connections, uint32_t *su
     pthread_mutex_lock(&unconst->connections_lock);
     *connections = l->connection_count;
     pthread_mutex_unlock(&unconst->connections_lock);
-    *suspended = atomic_load(&l->waiting);
+    *suspended = (uint32_t)site_uses_taken(&unconst->waiting);
 }

@@ -132,8 +132,7 @@ void exchange_keep(struct exchange *e, uint64_t bytes)
 
     if (readers != NULL && bytes > READERS_MIN_BYTES)
         readers_keep(readers, &e->reader, e->connection->fd,
-                     request->token_name == NULL ? READERS_NO_TOKEN
-                                                 : site_group_of(request->grant.site_id),
+                     request->token_name == NULL ? READERS_NO_TOKEN : request->grant.site_id,
                      bytes);
 }
 

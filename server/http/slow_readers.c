@@ -7,6 +7,12 @@
 
 #include "server/base/clock.h"
 
+/* What the requests of a site keep. */
+struct site_own {
+    struct site_row row;
+    uint64_t bytes;
+};
+
 void readers_init(struct readers *r, uint32_t places)
 {
     *r = (struct readers){.places = places, .own_most = READERS_OWN_MOST};
@@ -31,6 +37,31 @@ static bool read_address(const char *text, struct sockaddr_storage *out)
     return out->ss_family != 0;
 }
 
+static void release_own(struct readers *r, struct reader *reader)
+{
+    r->own_bytes -= reader->own;
+    if (reader->own_of != NULL && (reader->own_of->bytes -= reader->own) == 0)
+        site_table_remove(&r->own_of, reader->own_of);
+    reader->own_of = NULL;
+    reader->own = 0;
+}
+
+/* False: out of memory. */
+static bool set_own(struct readers *r, struct reader *reader, int64_t site_id, uint64_t own)
+{
+    struct site_own *of = own > 0 ? site_table_add(&r->own_of, site_id, sizeof *of) : NULL;
+
+    if (of != NULL)
+        of->bytes += own;
+    release_own(r, reader);
+    if (of == NULL)
+        return own == 0;
+    r->own_bytes += own;
+    reader->own_of = of;
+    reader->own = own;
+    return true;
+}
+
 /* From now on the reader counts for no place, no address and no own bytes. */
 static void give_up(struct readers *r, struct reader *reader)
 {
@@ -40,9 +71,7 @@ static void give_up(struct readers *r, struct reader *reader)
     if (reader->place)
         r->taken--;
     reader->place = false;
-    r->own_bytes -= reader->own;
-    r->own_of[reader->group] -= reader->own;
-    reader->own = 0;
+    release_own(r, reader);
 }
 
 static void cut(struct readers *r, struct reader *reader, uint64_t *count)
@@ -168,31 +197,28 @@ bool readers_enter(struct readers *r, struct reader *reader, const struct readin
 /* The longest reader of the site that keeps the most; NULL: there is only `but`. */
 static struct reader *keeper_to_cut(const struct readers *r, const struct reader *but)
 {
-    int most = 0;
+    const struct site_own *most = NULL, *of = NULL;
 
-    for (int group = 1; group <= SITE_GROUPS; group++)
-        if (r->own_of[group] > r->own_of[most])
-            most = group;
+    while ((of = site_table_next(&r->own_of, of)) != NULL)
+        if (most == NULL || of->bytes > most->bytes)
+            most = of;
     for (struct reader *e = r->first; e != NULL; e = e->next)
-        if (e->own > 0 && e->group == most && e != but)
+        if (e->own_of != NULL && e->own_of == most && e != but)
             return e;
     return NULL;
 }
 
-void readers_keep(struct readers *r, struct reader *reader, int fd, int group, uint64_t own)
+void readers_keep(struct readers *r, struct reader *reader, int fd, int64_t site_id, uint64_t own)
 {
     struct reader *victim;
 
     pthread_mutex_lock(&r->lock);
     if (reader->of == NULL) {
-        *reader = (struct reader){.fd = fd, .since_ms = clock_coarse_ms(), .group = group};
+        *reader = (struct reader){.fd = fd, .since_ms = clock_coarse_ms()};
         append(r, reader);
     }
-    if (!reader->cut) {
-        r->own_bytes += own - reader->own;
-        r->own_of[group] += own - reader->own;
-        reader->own = own;
-    }
+    if (!reader->cut && !set_own(r, reader, site_id, own))
+        cut(r, reader, &r->cut_for_own);
     while (r->own_bytes > r->own_most && (victim = keeper_to_cut(r, reader)) != NULL)
         cut(r, victim, &r->cut_for_own);
     pthread_mutex_unlock(&r->lock);

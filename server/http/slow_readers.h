@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/base/site_group.h"
+#include "server/base/site_table.h"
 #include "server/http/address.h"
 #include "server/pages/resource.h"
 
@@ -33,7 +33,7 @@
 #define READERS_SLOW_MS     2000 /* a reader of one reply is slow after this time */
 #define READERS_PER_ADDRESS 64u
 #define READERS_OWN_MOST    ((uint64_t)256 << 20)
-#define READERS_NO_TOKEN    SITE_GROUPS /* behind the groups of sites */
+#define READERS_NO_TOKEN    (-1) /* in place of a site id; 0: tokens for all sites */
 
 struct reader;
 struct readers {
@@ -44,7 +44,8 @@ struct readers {
     uint32_t places, taken;
     uint64_t ending_bytes[HELD_KINDS]; /* of cut readers, not free yet */
     uint64_t own_most;                 /* set before the first reader; READERS_OWN_MOST */
-    uint64_t own_bytes, own_of[SITE_GROUPS + 1];
+    uint64_t own_bytes;
+    struct site_table own_of; /* of this, what each site keeps */
     uint64_t cut_for_memory, cut_for_others, cut_for_own;
 };
 
@@ -54,7 +55,7 @@ struct reader {
     struct reader *previous, *next;
     struct held *held; /* NULL: it keeps memory of its own only */
     uint64_t own;
-    int group;                  /* of `own` */
+    struct site_own *own_of;    /* `own` counts there; NULL: it is 0 */
     struct peer *peer, *keeper; /* NULL: not counted */
     int64_t since_ms;
     int fd;
@@ -79,9 +80,9 @@ void readers_done(struct readers *r);
 /* `reader` begins to read `what->held`, of which the caller has a reference until it has left.
  * False where it needs a place and none exists. */
 bool readers_enter(struct readers *r, struct reader *reader, const struct reading *what);
-/* Rule 4: the request keeps `own` bytes now. Enters `reader` if it has not entered; `group`:
- * site_group_of its token's site, or READERS_NO_TOKEN. */
-void readers_keep(struct readers *r, struct reader *reader, int fd, int group, uint64_t own);
+/* Rule 4: the request keeps `own` bytes now. Enters `reader` if it has not entered; `site_id`: of
+ * its token, or READERS_NO_TOKEN. If there is no memory to count it, the reader itself is cut. */
+void readers_keep(struct readers *r, struct reader *reader, int fd, int64_t site_id, uint64_t own);
 /* The reader has ended; one that never entered is accepted. Returns the bytes that the caller's
  * reference frees, if what is held was to be freed and this was its last reader; else 0. They count
  * as about to be free until readers_freed. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A pool of threads with a queue for each site group. */
+/* A pool of threads with a queue for each site that has waiting jobs. */
 #include "server/pages/workers.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "server/base/site_group.h"
+#include "server/base/site_table.h"
 #include "server/base/thread.h"
 
 struct job {
@@ -14,8 +14,9 @@ struct job {
     void *context;
 };
 
-/* The waiting jobs of one site group. A line that is not empty is in the ring of turns. */
+/* The waiting jobs of one site. It is in the ring of turns, and freed once it is empty. */
 struct line {
+    struct site_row row;
     struct line *next;
     struct job *first, **last;
     uint32_t queued;
@@ -27,7 +28,7 @@ struct workers {
     struct line *turn, **turn_last; /* whose turn is next */
     uint32_t queued, max_queued;
     bool ending;
-    struct line lines[SITE_GROUPS];
+    struct site_table lines;
     unsigned thread_count;
     struct thread threads[];
 };
@@ -62,10 +63,12 @@ static struct job *dequeue(struct workers *w)
     if (w->turn == NULL)
         w->turn_last = &w->turn;
     line->first = job->next;
-    if (line->first != NULL)
-        join_queue(w, line);
     line->queued--;
     w->queued--;
+    if (line->first != NULL)
+        join_queue(w, line);
+    else
+        site_table_remove(&w->lines, line);
     return job;
 }
 
@@ -106,14 +109,17 @@ struct workers *workers_new(unsigned threads, uint32_t max_queued)
 
 bool workers_run(struct workers *w, int64_t site_id, void (*job)(void *context), void *context)
 {
-    struct line *line = &w->lines[site_group_of(site_id)];
     struct job *j = malloc(sizeof *j);
     if (j == NULL)
         return false;
     *j = (struct job){NULL, job, context};
     pthread_mutex_lock(&w->lock);
-    uint32_t own = site_id != 0 ? line->queued : 0;
-    bool taken = site_has_room(own, w->queued, w->max_queued) && !w->ending;
+    struct line *line = site_table_find(&w->lines, site_id);
+    uint32_t own = site_id != 0 && line != NULL ? line->queued : 0;
+    bool taken = site_has_room(own, w->queued, 1, w->max_queued) && !w->ending;
+    if (taken && line == NULL)
+        line = site_table_add(&w->lines, site_id, sizeof *line);
+    taken = taken && line != NULL;
     if (taken) {
         enqueue(w, line, j);
         pthread_cond_signal(&w->more);

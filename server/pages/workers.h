@@ -9,7 +9,7 @@
 
 struct workers;
 
-/* `max_queued` bounds the jobs that wait; those of a site group have a share (site_has_room).
+/* `max_queued` bounds the jobs that wait; those of a site have a share (site_has_room).
  * NULL when out of memory or threads. */
 struct workers *workers_new(unsigned threads, uint32_t max_queued);
 /* False when the queue is full or out of memory: the job will not run. `site_id`: the site of the

@@ -2,8 +2,6 @@
 /* Debts of sites for the one place where sitemaps are split. */
 #include "server/sources/share.h"
 
-#include <stdlib.h>
-
 #define BYTES_A_S    (5u << 19) /* 2.5 MiB */
 #define PAID_IN      10         /* times as long as it used the place */
 #define DEBT_MOST_S  7200
@@ -20,48 +18,32 @@ static bool waits(const struct share *e, int64_t now_ms)
     return e->waited && now_ms - e->waited_ms < WAIT_LASTS_S * 1000;
 }
 
-static struct share *find(const struct shares *s, int64_t site_id)
-{
-    for (size_t i = 0; i < s->count; i++)
-        if (s->at[i].site_id == site_id)
-            return &s->at[i];
-    return NULL;
-}
-
 static double site_debt(const struct shares *s, int64_t site_id, int64_t now_ms)
 {
-    const struct share *e = find(s, site_id);
+    const struct share *e = site_table_find(&s->of, site_id);
     return e != NULL ? debt_of(e, now_ms) : 0;
 }
 
-/* Drops entries without debt or wait first. NULL: out of memory. */
+/* Drops those without debt or wait first. NULL: out of memory. */
 static struct share *find_or_add(struct shares *s, int64_t site_id, int64_t now_ms)
 {
-    struct share *e = find(s, site_id);
-    for (size_t i = 0; e == NULL && i < s->count; i++)
-        if (!waits(&s->at[i], now_ms) && debt_of(&s->at[i], now_ms) <= 0) {
-            e = &s->at[i];
-            *e = (struct share){.site_id = site_id, .at_ms = now_ms};
-        }
+    struct share *e = site_table_find(&s->of, site_id);
     if (e != NULL)
         return e;
-    if (s->count == s->capacity) {
-        size_t capacity = s->capacity ? s->capacity * 2 : 8;
-        struct share *grown = realloc(s->at, capacity * sizeof *grown);
-        if (grown == NULL)
-            return NULL;
-        s->at = grown;
-        s->capacity = capacity;
+    for (struct share *at = site_table_next(&s->of, NULL), *next; at != NULL; at = next) {
+        next = site_table_next(&s->of, at);
+        if (!waits(at, now_ms) && debt_of(at, now_ms) <= 0)
+            site_table_remove(&s->of, at);
     }
-    e = &s->at[s->count++];
-    *e = (struct share){.site_id = site_id, .at_ms = now_ms};
+    e = site_table_add(&s->of, site_id, sizeof *e);
+    if (e != NULL)
+        e->at_ms = now_ms;
     return e;
 }
 
 void shares_done(struct shares *s)
 {
-    free(s->at);
-    *s = (struct shares){0};
+    site_table_done(&s->of);
 }
 
 void shares_wait(struct shares *s, int64_t site_id, int64_t now_ms)
@@ -76,9 +58,8 @@ void shares_wait(struct shares *s, int64_t site_id, int64_t now_ms)
 /* Whether another waiting site has less debt. */
 static bool another_has_less(const struct shares *s, int64_t site_id, double debt_s, int64_t now_ms)
 {
-    for (size_t i = 0; i < s->count; i++)
-        if (s->at[i].site_id != site_id && waits(&s->at[i], now_ms) &&
-            debt_of(&s->at[i], now_ms) < debt_s)
+    for (const struct share *e = NULL; (e = site_table_next(&s->of, e)) != NULL;)
+        if (e->row.site_id != site_id && waits(e, now_ms) && debt_of(e, now_ms) < debt_s)
             return true;
     return false;
 }

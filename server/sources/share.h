@@ -15,11 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/base/site_table.h"
+
 #define SHARE_PATIENCE_S 600u /* no site must release it earlier */
 #define SHARE_FREE_S     600u /* debt up to which an early fetch is granted */
 
 struct share {
-    int64_t site_id;
+    struct site_row row;
     double debt_s;
     int64_t at_ms;     /* when `debt_s` was computed */
     int64_t waited_ms; /* when it last waited */
@@ -28,8 +30,7 @@ struct share {
 
 /* A zeroed one has no debts. */
 struct shares {
-    struct share *at; /* owned */
-    size_t count, capacity;
+    struct site_table of; /* struct share */
 };
 
 void shares_done(struct shares *s);

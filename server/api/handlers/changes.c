@@ -14,7 +14,6 @@
 #include "server/api/objects.h"
 #include "server/base/clock.h"
 #include "server/base/map.h"
-#include "server/base/site_group.h"
 
 /* The changes since a revision, read from a view: pages, and sites whose robots.txt may have
  * changed with them. */
@@ -309,36 +308,15 @@ static void changes_list_append(struct changes *self, struct str *out)
 
 #define RETRY_AFTER_SECONDS "5"
 
-/* The counter of the polls of the token's site; NULL for a token for all sites. */
-static atomic_uint *of_its_site(struct changes *self)
-{
-    int64_t site_id = self->call.request->grant.site_id;
-
-    return site_id != 0 ? &self->call.app->polls_of[(uint64_t)site_id % POLL_SITES] : NULL;
-}
-
-static void give_back(struct changes *self)
-{
-    atomic_uint *own = of_its_site(self);
-
-    if (own != NULL)
-        atomic_fetch_sub(own, 1);
-    atomic_fetch_sub(&self->call.app->polls, 1);
-}
-
 /* Polls have a share of the places for waiting requests, so that however many come, writes find
  * one: they need theirs for milliseconds, a poll for a minute. */
 static bool reserve_place(struct changes *self)
 {
     struct app_context *app = self->call.app;
-    atomic_uint *own = of_its_site(self);
 
     if (self->waits || app->max_polls == 0)
         return true;
-    unsigned of_site = own != NULL ? atomic_fetch_add(own, 1) : 0;
-    self->waits = site_has_room(of_site, atomic_fetch_add(&app->polls, 1), app->max_polls);
-    if (!self->waits)
-        give_back(self);
+    self->waits = site_uses_take(&app->polls, self->call.request->grant.site_id, 1, app->max_polls);
     return self->waits;
 }
 
@@ -347,7 +325,7 @@ static void changes_cleanup(struct call *call)
     struct changes *self = (struct changes *)call;
 
     if (self->waits)
-        give_back(self);
+        site_uses_give(&call->app->polls, call->request->grant.site_id, 1);
     changes_list_done(self);
 }
 

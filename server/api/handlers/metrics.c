@@ -937,7 +937,7 @@ enum handled metrics_get(void *context, struct request *request)
     metric_gauge(out, "sitemapd_reads_queued", "API reads waiting for a thread.",
                  workers_queued(app->readers));
     metric_gauge(out, "sitemapd_long_polls", "Calls of /v1/changes that wait for a change.",
-                 atomic_load(&app->polls));
+                 site_uses_taken(&app->polls));
     append_log(out, app);
     if (app->crawlers != NULL)
         metrics_append_crawlers(out, app->crawlers);

@@ -83,7 +83,7 @@ struct tree_watch;
 void tree_watch_share(uint64_t most);
 /* NULL with errno; EMFILE or ENOSPC: the system's limit is reached. `directory` (borrowed) is the
  * path of the top, for systems without /proc. `site_id`: of the only site of the source, which has
- * a share of the watches (server/base/site_group.h); 0: the source has no bound. */
+ * a share of the watches (server/base/site_table.h); 0: the source has no bound. */
 struct tree_watch *tree_watch_new(const char *directory, int64_t site_id);
 void tree_watch_free(struct tree_watch *w);
 /* A descriptor to poll for tree_watch_read. */

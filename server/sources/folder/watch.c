@@ -3,7 +3,7 @@
 #include "server/sources/folder/folder.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/base/site_group.h"
+#include "server/base/site_table.h"
 #include "server/sources/sources.h"
 
 /* IN_CREATE: for folders, and for complete files made by link(2). IN_ATTRIB: a file may have become
@@ -21,35 +21,17 @@
      IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
 
 /* The kernel counts the watches of all folders together. */
-static struct {
-    pthread_mutex_t lock;
-    uint64_t most, taken, of[SITE_GROUPS];
-} watches = {.lock = PTHREAD_MUTEX_INITIALIZER, .most = UINT64_MAX};
+static struct site_uses watches;
+static _Atomic uint64_t watches_most = UINT64_MAX;
 
 void tree_watch_share(uint64_t most)
 {
-    pthread_mutex_lock(&watches.lock);
-    watches.most = most;
-    pthread_mutex_unlock(&watches.lock);
+    atomic_store(&watches_most, most);
 }
 
 static bool take_watch(int64_t site_id)
 {
-    uint64_t *own = &watches.of[site_group_of(site_id)];
-    pthread_mutex_lock(&watches.lock);
-    bool takes = site_id == 0 || site_has_room(*own, watches.taken, watches.most);
-    watches.taken += takes;
-    *own += takes;
-    pthread_mutex_unlock(&watches.lock);
-    return takes;
-}
-
-static void give_watches(int64_t site_id, uint64_t count)
-{
-    pthread_mutex_lock(&watches.lock);
-    watches.taken -= count;
-    watches.of[site_group_of(site_id)] -= count;
-    pthread_mutex_unlock(&watches.lock);
+    return site_uses_take(&watches, site_id, 1, site_id == 0 ? UINT64_MAX : watches_most);
 }
 
 struct watched {
@@ -89,7 +71,7 @@ void tree_watch_free(struct tree_watch *w)
     if (w == NULL)
         return;
     close(w->fd);
-    give_watches(w->site_id, w->count);
+    site_uses_give(&watches, w->site_id, w->count);
     for (size_t i = 0; i < w->count; i++)
         free(w->folders[i].path);
     free(w->folders);
@@ -167,7 +149,7 @@ static void forget(struct tree_watch *w, int wd)
     if (known == NULL)
         return;
     free(known->path);
-    give_watches(w->site_id, 1);
+    site_uses_give(&watches, w->site_id, 1);
     w->count--;
     memmove(known, known + 1, (size_t)(w->folders + w->count - known) * sizeof *known);
 }
@@ -210,7 +192,7 @@ void tree_watch_walk_ends(struct tree_watch *w)
         inotify_rm_watch(w->fd, w->folders[i].wd);
         free(w->folders[i].path);
     }
-    give_watches(w->site_id, w->count - left);
+    site_uses_give(&watches, w->site_id, w->count - left);
     w->count = left;
 }
 

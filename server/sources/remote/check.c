@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "server/base/clock.h"
-#include "server/base/site_group.h"
 #include "server/rules/http/freshness.h"
 #include "server/rules/lastmod.h"
 #include "server/sources/child_store.h"
@@ -523,7 +522,7 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
         return CATALOGUE_CONFLICT;
     if (!wanted || !run_request_url(p->source, p->record.loc, &p->url))
         return CATALOGUE_NOT_FOUND;
-    if (!site_has_room(of_site(p->remote, p->record.site_id) - 1, p->remote->polling - 1,
+    if (!site_has_room(of_site(p->remote, p->record.site_id) - 1, p->remote->polling - 1, 1,
                        RUN_TRANSFERS)) /* this poll is counted in both */
         return CATALOGUE_BUSY;
     p->splits = split_can(p);

@@ -91,22 +91,42 @@ void poll_read_head(struct poll *p, const struct fetch_reply *reply)
 #define LONG_NS       5000000u
 #define REST_LEAST_NS 1000000u
 
-int poll_group(const struct poll *p)
+int64_t poll_site_id(const struct poll *p)
 {
-    return site_group_of(p->list ? p->source->site_id : p->record.site_id);
+    return p->list ? p->source->site_id : p->record.site_id;
 }
 
 static unsigned count_other_sites(const struct poll *p)
 {
-    bool seen[SITE_GROUPS] = {false};
     unsigned others = 0;
 
-    seen[poll_group(p)] = true;
     for (const struct poll *at = p->remote->polls; at != NULL; at = at->next) {
-        others += !seen[poll_group(at)];
-        seen[poll_group(at)] = true;
+        bool seen = poll_site_id(at) == poll_site_id(p);
+        for (const struct poll *older = p->remote->polls; older != at && !seen; older = older->next)
+            seen = poll_site_id(older) == poll_site_id(at);
+        others += !seen;
     }
     return others;
+}
+
+static bool site_rests(const struct remote *r, int64_t site_id)
+{
+    const struct site_rest *rest = site_table_find(&r->rests, site_id);
+    return rest != NULL && rest->until_ns > clock_now_ns();
+}
+
+/* Drops rests that are over first. Without memory the site does not rest. */
+static void rest_site(struct remote *r, int64_t site_id, uint64_t now_ns, uint64_t until_ns)
+{
+    for (struct site_rest *rest = site_table_next(&r->rests, NULL), *next; rest != NULL;
+         rest = next) {
+        next = site_table_next(&r->rests, rest);
+        if (rest->until_ns <= now_ns)
+            site_table_remove(&r->rests, rest);
+    }
+    struct site_rest *rest = site_table_add(&r->rests, site_id, sizeof *rest);
+    if (rest != NULL)
+        rest->until_ns = until_ns;
 }
 
 /* A large list needs twice its size in memory, so large lists are read one after another. If one
@@ -132,7 +152,7 @@ static bool waits_for_list(struct poll *p)
 static bool waits_for_others(void *context)
 {
     struct poll *p = context;
-    return p->remote->rests_until_ns[poll_group(p)] > clock_now_ns() || waits_for_list(p);
+    return site_rests(p->remote, poll_site_id(p)) || waits_for_list(p);
 }
 
 static bool read_piece(struct poll *p, const char *bytes, size_t len)
@@ -142,8 +162,8 @@ static bool read_piece(struct poll *p, const char *bytes, size_t len)
                         : sitemap_verifier_feed(p->verifier, bytes, len);
     uint64_t now_ns = clock_now_ns(), took_ns = now_ns - began_ns;
     if (took_ns >= LONG_NS)
-        p->remote->rests_until_ns[poll_group(p)] =
-            now_ns + REST_LEAST_NS + took_ns * count_other_sites(p);
+        rest_site(p->remote, poll_site_id(p), now_ns,
+                  now_ns + REST_LEAST_NS + took_ns * count_other_sites(p));
     return good;
 }
 
@@ -321,7 +341,7 @@ struct poll *poll_new(struct remote *r, struct remote_host *host)
 void poll_release_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
                        int64_t retry_after_s)
 {
-    struct host_part *part = run_part(p->host, poll_group(p));
+    struct host_part *part = run_part(p->host, poll_site_id(p));
     p->host->apart -= p->splits;
     if (!p->splits)
         host_end(&p->host->pace, clock_now_ms(), HOST_DROPPED, 0, -1);
@@ -333,7 +353,7 @@ void poll_release_host(struct poll *p, enum host_outcome outcome, int64_t took_m
 
 void poll_enter_host(struct poll *p)
 {
-    struct host_part *part = run_part(p->host, poll_group(p));
+    struct host_part *part = run_part(p->host, poll_site_id(p));
     host_begin(&p->host->pace, clock_now_ms(), p->remote->plan->bounds.rate);
     p->host->pace.running -= p->splits;
     p->host->apart += p->splits;

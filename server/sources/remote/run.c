@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "server/base/clock.h"
-#include "server/base/site_group.h"
 #include "server/rules/host_map.h"
 #include "server/sources/child_store.h"
 #include "server/sources/remote/run.h"
@@ -24,7 +23,7 @@
 #define ASK_MS          20 /* while a caller waits for a poll */
 #define ASKS_OF_SITE    8  /* requested polls that may wait; each reads the catalogue */
 #define SCANS_OF_SOURCE 4  /* requested scans that may wait; each keeps a connection waiting */
-#define HOSTS_LEAST     64 /* fewer hosts are not worth a sweep */
+#define HOSTS_LEAST     64 /* fewer hosts, or parts of one, are not worth a sweep */
 
 int64_t run_now(const struct remote *r)
 {
@@ -69,22 +68,21 @@ struct remote_host *run_host(struct remote *r, const struct url *url)
 
 struct host_part *run_part(struct remote_host *host, int64_t site_id)
 {
-    int group = site_group_of(site_id);
-    for (size_t i = 0; i < host->part_count; i++)
-        if (host->parts[i].group == group)
-            return &host->parts[i];
-    struct host_part *parts = reallocarray(host->parts, host->part_count + 1, sizeof *host->parts);
-    if (parts == NULL)
-        return NULL;
-    host->parts = parts;
-    parts[host->part_count] = (struct host_part){.group = group};
-    return &parts[host->part_count++];
+    struct host_part *part = site_table_find(&host->parts, site_id);
+    if (part == NULL && (part = site_table_add(&host->parts, site_id, sizeof *part)) != NULL)
+        part->turn = host->turns;
+    return part;
+}
+
+static struct host_part *part_after(const struct remote_host *host, const struct host_part *part)
+{
+    return site_table_next(&host->parts, part);
 }
 
 static bool has_due(const struct remote_host *host)
 {
-    for (size_t i = 0; i < host->part_count; i++)
-        if (host->parts[i].heap.count > 0)
+    for (struct host_part *part = NULL; (part = part_after(host, part)) != NULL;)
+        if (part->heap.count > 0)
             return true;
     return false;
 }
@@ -92,24 +90,41 @@ static bool has_due(const struct remote_host *host)
 static double load_of(const struct remote_host *host)
 {
     double load = 0;
-    for (size_t i = 0; i < host->part_count; i++)
-        load += host->parts[i].heap.load;
+    for (struct host_part *part = NULL; (part = part_after(host, part)) != NULL;)
+        load += part->heap.load;
     return load;
 }
 
 static void host_free(struct remote_host *host)
 {
-    for (size_t i = 0; i < host->part_count; i++)
-        due_done(&host->parts[i].heap);
-    free(host->parts);
+    for (struct host_part *part = NULL; (part = part_after(host, part)) != NULL;)
+        due_done(&part->heap);
+    site_table_done(&host->parts);
     free(host->origin);
     free(host);
+}
+
+static void sweep_parts(const struct remote *r, struct remote_host *host)
+{
+    if (host->parts.count < host->sweep_at || r->registry == NULL)
+        return;
+    for (struct host_part *part = part_after(host, NULL), *next; part != NULL; part = next) {
+        next = part_after(host, part);
+        if (part->heap.count > 0 || part->pace.running > 0 || part->row.site_id == 0 ||
+            registry_site_by_id(r->registry, part->row.site_id) != NULL)
+            continue;
+        due_done(&part->heap);
+        site_table_remove(&host->parts, part);
+    }
+    host->sweep_at = host->parts.count * 2 > HOSTS_LEAST ? host->parts.count * 2 : HOSTS_LEAST;
 }
 
 void run_sweep_hosts(struct remote *r)
 {
     struct map left = {0};
     size_t count = 0;
+    for (size_t i = 0; i < r->host_count; i++)
+        sweep_parts(r, r->hosts[i]);
     if (r->host_count < r->sweep_at || !map_reserve(&left, r->host_count))
         return;
     for (size_t i = 0; i < r->host_count; i++) {
@@ -157,8 +172,8 @@ void run_enqueue(struct remote *r, struct remote_host *host, int64_t site_id, st
 void run_move_due(struct remote *r, const int64_t *ids, size_t count, uint32_t at)
 {
     for (size_t i = 0; i < r->host_count; i++)
-        for (size_t k = 0; k < r->hosts[i]->part_count; k++)
-            due_move(&r->hosts[i]->parts[k].heap, ids, count, at);
+        for (struct host_part *part = NULL; (part = part_after(r->hosts[i], part)) != NULL;)
+            due_move(&part->heap, ids, count, at);
 }
 
 static double most(double a, double b)
@@ -169,20 +184,16 @@ static double most(double a, double b)
 /* At most what it would be if each part had the same share of the host's rate. */
 double run_stretch(const struct remote *r, const struct remote_host *host, int64_t site_id)
 {
-    double load = load_of(host), own = 0;
-    int group = site_group_of(site_id);
+    const struct host_part *of_site = site_table_find(&host->parts, site_id);
+    double load = load_of(host), own = of_site != NULL ? of_site->heap.load : 0;
     size_t loaded = 0;
-    for (size_t i = 0; i < host->part_count; i++) {
-        loaded += host->parts[i].heap.count > 0;
-        own += host->parts[i].group == group ? host->parts[i].heap.load : 0;
-    }
+    for (struct host_part *part = NULL; (part = part_after(host, part)) != NULL;)
+        loaded += part->heap.count > 0;
     if (own > 0 && own * (double)loaded < load)
         load = own * (double)loaded;
     double pressure = host_pressure(&host->pace, load, r->plan->bounds.rate);
-    for (size_t i = 0; i < host->part_count; i++)
-        if (host->parts[i].group == group)
-            pressure =
-                most(pressure, host_pressure(&host->parts[i].pace, own, r->plan->bounds.rate));
+    if (of_site != NULL)
+        pressure = most(pressure, host_pressure(&of_site->pace, own, r->plan->bounds.rate));
     return most(pressure, 1);
 }
 
@@ -313,9 +324,9 @@ static void answer_all(struct remote_ask *asks, const char *failure)
 static void forget(struct remote *r)
 {
     for (size_t i = 0; i < r->host_count; i++)
-        for (size_t k = 0; k < r->hosts[i]->part_count; k++) {
-            r->hosts[i]->parts[k].heap.count = 0;
-            r->hosts[i]->parts[k].heap.load = 0;
+        for (struct host_part *part = NULL; (part = part_after(r->hosts[i], part)) != NULL;) {
+            part->heap.count = 0;
+            part->heap.load = 0;
         }
     r->max_id = 0;
 }
@@ -566,15 +577,16 @@ static const struct poll *find_poll(const struct remote *r, int64_t id)
  * on the host, since this site's requests may be slow. */
 static bool holds_host(const struct remote *r, const struct remote_host *host, int64_t site_id)
 {
-    int group = site_group_of(site_id);
     uint32_t running = 0, per_host = r->plan->bounds.per_host;
-    bool shared = false;
     for (const struct poll *p = r->polls; p != NULL; p = p->next)
-        running +=
-            p->host == host && !p->splits && !p->scans && p->look == NULL && poll_group(p) == group;
-    for (size_t i = 0; i < host->part_count; i++)
-        shared = shared || (host->parts[i].group != group && host->parts[i].heap.count > 0);
-    return shared && per_host > 1 && running >= per_host - 1;
+        running += p->host == host && !p->splits && !p->scans && p->look == NULL &&
+                   poll_site_id(p) == site_id;
+    if (per_host <= 1 || running < per_host - 1)
+        return false;
+    for (struct host_part *part = NULL; (part = part_after(host, part)) != NULL;)
+        if (part->row.site_id != site_id && part->heap.count > 0)
+            return true;
+    return false;
 }
 
 static int64_t part_ready_at(const struct remote *r, const struct remote_host *host,
@@ -709,6 +721,11 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static int64_t greatest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Whether there is room to write the results of all polls under way and one more. */
 static bool has_room(const struct remote *r)
 {
@@ -722,7 +739,7 @@ static bool holds_lists(const struct remote *r, const struct remote_source *sour
     size_t count = 0;
     for (const struct poll *p = r->polls; p != NULL; p = p->next)
         count += p->list && p->source->site_id == source->site_id;
-    return !site_has_room(count, lists, RUN_SHARE);
+    return !site_has_room(count, lists, 1, RUN_SHARE);
 }
 
 static int64_t begin_lists(struct remote *r, int64_t now, int64_t now_ms)
@@ -766,27 +783,24 @@ static int64_t begin_lists(struct remote *r, int64_t now, int64_t now_ms)
     return wait;
 }
 
-/* The next part in turn that is due and does not rest, else the one that is first; `*wait`: in so
- * many milliseconds. NULL: all are empty, or must wait for polls under way. */
+/* The part that is due, does not rest and has not had a turn for longest, else the one that is
+ * first; `*wait`: in so many milliseconds. NULL: all are empty, or must wait for polls under way.
+ */
 static struct host_part *next_part(const struct remote *r, const struct remote_host *host,
                                    int64_t now, int64_t now_ms, int64_t *wait)
 {
     struct host_part *first = NULL;
-    for (size_t i = 0; i < host->part_count; i++) {
-        struct host_part *part = &host->parts[(host->part_turn + i) % host->part_count];
-        if (part->heap.count == 0 || holds_host(r, host, part->group))
-            continue;
+    for (struct host_part *part = NULL; (part = part_after(host, part)) != NULL;) {
         int64_t ready = part_ready_at(r, host, part);
-        int64_t due_ms = ((int64_t)part->heap.at[0].at - now) * 1000;
-        if (ready == INT64_MAX)
+        if (part->heap.count == 0 || ready == INT64_MAX)
             continue; /* the end of a request wakes the thread */
-        int64_t in_ms = ready - now_ms > due_ms ? ready - now_ms : due_ms;
-        if (first == NULL || in_ms < *wait) {
+        int64_t due_ms = ((int64_t)part->heap.at[0].at - now) * 1000;
+        int64_t in_ms = greatest(0, greatest(ready - now_ms, due_ms));
+        bool before = first == NULL || in_ms < *wait || (in_ms == 0 && part->turn < first->turn);
+        if (before && !holds_host(r, host, part->row.site_id)) {
             first = part;
             *wait = in_ms;
         }
-        if (in_ms <= 0)
-            return part;
     }
     return first;
 }
@@ -805,21 +819,21 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
             return 0;
         const char *why;
         struct due due = due_pop(&part->heap);
-        int64_t group = part->group;
-        host->part_turn = (size_t)(part - host->parts) + 1;
+        int64_t site_id = part->row.site_id;
+        part->turn = ++host->turns;
         if (is_unwritten(r, due.id)) { /* the clock jumped: it is due before its row is written */
             run_flush(r);
             due.at = (uint32_t)now + 1;
-            run_enqueue(r, host, group, due);
+            run_enqueue(r, host, site_id, due);
             continue;
         }
         bool begun = check_begin(r, host, due, NULL, &why);
         if (!begun && why == check_site_removed) { /* an undo may bring the site back */
             due.at = (uint32_t)(now + SITE_REMOVED_S);
-            run_enqueue(r, host, group, due);
+            run_enqueue(r, host, site_id, due);
         } else if (!begun && why != NULL) {
             due.at = (uint32_t)(now + RETRY_MS / 1000);
-            run_enqueue(r, host, group, due);
+            run_enqueue(r, host, site_id, due);
             return TICK_MS;
         }
     }
@@ -845,9 +859,9 @@ static void measure(struct remote *r, int64_t now, int64_t now_ms)
         const struct remote_host *host = r->hosts[i];
         bool rests = false;
         pressure = most(pressure, host_pressure(&host->pace, load_of(host), r->plan->bounds.rate));
-        for (size_t k = 0; k < host->part_count; k++) {
-            const struct host_pace *pace = &host->parts[k].pace;
-            const struct due_heap *heap = &host->parts[k].heap;
+        for (struct host_part *part = NULL; (part = part_after(host, part)) != NULL;) {
+            const struct host_pace *pace = &part->pace;
+            const struct due_heap *heap = &part->heap;
             rests = rests || host_rests(pace, now_ms);
             pressure = most(pressure, host_pressure(pace, heap->load, r->plan->bounds.rate));
             if (heap->count > 0 && now - (int64_t)heap->at[0].at > late)
@@ -872,9 +886,9 @@ static void check_clock(struct remote *r, int64_t now_ms)
     if (!known || set > -CLOCK_SLACK_S)
         return;
     for (size_t i = 0; i < r->host_count; i++) {
-        for (size_t k = 0; k < r->hosts[i]->part_count; k++) {
-            due_shift(&r->hosts[i]->parts[k].heap, set);
-            r->hosts[i]->parts[k].spread_at = 0;
+        for (struct host_part *part = NULL; (part = part_after(r->hosts[i], part)) != NULL;) {
+            due_shift(&part->heap, set);
+            part->spread_at = 0;
         }
     }
     for (size_t i = 0; i < r->plan->count; i++)
@@ -1002,6 +1016,8 @@ static void end(struct remote *r)
         source_done(&r->sources[i]);
     record_list_done(&r->texts);
     shares_done(&r->shares);
+    site_table_done(&r->rests);
+    site_table_done(&r->look.parts);
     registry_unref(r->registry);
     r->registry = NULL;
 }

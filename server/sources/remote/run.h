@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #include "server/base/map.h"
-#include "server/base/site_group.h"
+#include "server/base/site_table.h"
 #include "server/base/thread.h"
 #include "server/client/loop.h"
 #include "server/input/sitemap_file.h"
@@ -60,9 +60,10 @@ struct remote_ask {
     void *context;
 };
 
-/* The sitemaps on a host of the sites in one group (server/base/site_group.h). */
+/* The sitemaps on a host of one site (0: of lists for several sites). */
 struct host_part {
-    int group;
+    struct site_row row;
+    uint64_t turn; /* its last turn on the host */
     struct due_heap heap;
     struct host_pace pace; /* by the responses to these sites: their owner may choose them */
     double spread_at;      /* Unix seconds: for the next first poll */
@@ -73,9 +74,10 @@ struct host_part {
 struct remote_host {
     char *origin;
     struct host_pace pace;   /* of all parts together: `rate` and `per_host` alone */
-    struct host_part *parts; /* owned; moved when there is one more */
-    size_t part_count, part_turn;
-    bool has_list;  /* a source has its list here: keep its state */
+    struct site_table parts; /* struct host_part */
+    uint64_t turns;          /* of its parts */
+    size_t sweep_at;         /* number of parts at which those of removed sites are forgotten */
+    bool has_list;           /* a source has its list here: keep its state */
     unsigned apart; /* concurrent polls that do not count for per_host: splits may take long */
 };
 
@@ -118,10 +120,20 @@ struct flight {
     struct fetch_loop *loop; /* to wake; NULL: no longer */
 };
 
-/* The parts of a pass that looks for sitemaps to watch: those of each site group, and what is no
- * longer wanted of all. */
-#define LOOK_PART_LEFT SITE_GROUPS
-#define LOOK_PARTS     (SITE_GROUPS + 1)
+/* A part of a pass that looks for sitemaps to watch: that of a site (0: of lists for several
+ * sites), or, by this number, what is no longer wanted of all. */
+#define LOOK_LEFT_PART (-1)
+struct look_part {
+    struct site_row row;
+    uint64_t took_ns; /* of this pass */
+    int64_t rests_ms; /* passes that begin before then skip it */
+};
+
+/* A site whose polls took long: they pause until then. */
+struct site_rest {
+    struct site_row row;
+    uint64_t until_ns;
+};
 
 struct remote {
     struct catalogue *catalogue;
@@ -147,10 +159,10 @@ struct remote {
     struct map host_map;
     struct poll *polls; /* under way */
     size_t polling;
-    uint64_t rests_until_ns[SITE_GROUPS]; /* sites whose polls took long pause until then */
-    struct split_fetch *split;            /* under way; NULL: none */
-    struct list_scan *scans;              /* the first is under way; NULL: none */
-    struct shares shares;                 /* of the place for a split */
+    struct site_table rests;   /* struct site_rest */
+    struct split_fetch *split; /* under way; NULL: none */
+    struct list_scan *scans;   /* the first is under way; NULL: none */
+    struct shares shares;      /* of the place for a split */
     uint64_t states[CHECK_STATES];
     int64_t max_id;       /* of the rows in memory */
     bool leads, followed; /* this node polls by schedule; `followed`: another node did until now */
@@ -186,10 +198,7 @@ struct remote {
         int64_t due_ms;   /* when a part that the pass skipped is to be looked at; 0: none */
         uint64_t revision;
         bool removed;
-        struct look_part {
-            uint64_t took_ns; /* of this pass */
-            int64_t rests_ms; /* passes that begin before then skip it */
-        } parts[LOOK_PARTS];
+        struct site_table parts; /* struct look_part: of the last pass, and those that rest */
     } look;
 };
 
@@ -283,8 +292,9 @@ void remote_run(void *remote);
 
 /* ---- run.c */
 struct remote_host *run_host(struct remote *r, const struct url *url); /* NULL: no memory */
-/* Forgets hosts without polls now and then: a list that names other hosts in each response would
- * let them grow without end. Call it when no pointer to a host is held. */
+/* Forgets hosts without polls, and parts of removed sites, now and then: a list that names other
+ * hosts in each response would let them grow without end. Call it when no pointer to a host or part
+ * is held. */
 void run_sweep_hosts(struct remote *r);
 struct remote_source *run_source(struct remote *r, const char *name); /* NULL: none */
 /* The URL to request for the sitemap at a loc; `source` may be NULL. False: it is not a URL. */
@@ -292,7 +302,7 @@ bool run_request_url(const struct remote_source *source, const char *loc, struct
 /* Unix time by the catalogue's clock. */
 int64_t run_now(const struct remote *r);
 uint32_t run_chance(struct remote *r);
-/* The part of the site, or of its group, of the host, created if necessary. NULL: out of memory. */
+/* The part of the site of the host, created if necessary. NULL: out of memory. */
 struct host_part *run_part(struct remote_host *host, int64_t site_id);
 /* Adds a sitemap of the site to its host's heap. */
 void run_enqueue(struct remote *r, struct remote_host *host, int64_t site_id, struct due due);
@@ -323,8 +333,8 @@ const char *poll_connect(const struct poll *p, const struct url *url, bool *look
 void poll_read_head(struct poll *p, const struct fetch_reply *reply);
 /* The request begins: it counts for its host's pace. */
 void poll_enter_host(struct poll *p);
-/* The group of its site (server/base/site_group.h). */
-int poll_group(const struct poll *p);
+/* Its site; 0: of a list for several sites, or of a site that is not made yet. */
+int64_t poll_site_id(const struct poll *p);
 /* The request has ended. */
 void poll_release_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
                        int64_t retry_after_s);

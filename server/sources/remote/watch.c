@@ -112,9 +112,10 @@ static void next_phase(struct remote *r, enum look_phase phase, size_t at)
 }
 
 /* Whether the pass skips the part. */
-static bool skips(struct remote *r, int part)
+static bool skips(struct remote *r, int64_t site_id)
 {
-    int64_t until_ms = r->look.parts[part].rests_ms;
+    const struct look_part *part = site_table_find(&r->look.parts, site_id);
+    int64_t until_ms = part != NULL ? part->rests_ms : 0;
     if (until_ms <= r->look.began_ms)
         return false;
     if (r->look.due_ms == 0 || until_ms < r->look.due_ms)
@@ -122,21 +123,19 @@ static bool skips(struct remote *r, int part)
     return true;
 }
 
-static void count_part(struct remote *r, int part, uint64_t began_ns)
+/* Without memory its time counts for all parts together. */
+static void count_part(struct remote *r, int64_t site_id, uint64_t began_ns)
 {
-    r->look.parts[part].took_ns += clock_now_ns() - began_ns;
-}
-
-static int source_part(const struct remote *r, size_t at)
-{
-    return site_group_of(r->sources[at].site_id);
+    struct look_part *part = site_table_add(&r->look.parts, site_id, sizeof *part);
+    if (part != NULL)
+        part->took_ns += clock_now_ns() - began_ns;
 }
 
 static enum catalogue_status watch_source(struct remote *r, struct catalogue_view *view)
 {
     size_t count = r->plan->count;
     while (r->look.at < count &&
-           (!r->plan->settings[r->look.at].check || skips(r, source_part(r, r->look.at))))
+           (!r->plan->settings[r->look.at].check || skips(r, r->sources[r->look.at].site_id)))
         r->look.at++;
     if (r->look.at >= count) {
         next_phase(r, LOOK_SITES, 0);
@@ -147,7 +146,7 @@ static enum catalogue_status watch_source(struct remote *r, struct catalogue_vie
     uint64_t began_ns = clock_now_ns();
     enum catalogue_status status =
         catalogue_view_unwatched_files(view, g.source, r->look.after, LOOKED, last, add, &g);
-    count_part(r, source_part(r, r->look.at), began_ns);
+    count_part(r, r->sources[r->look.at].site_id, began_ns);
     if (*last == '\0')
         next_phase(r, LOOK_SOURCES, r->look.at + 1);
     else
@@ -159,7 +158,7 @@ static enum catalogue_status look_at_site(struct remote *r, struct catalogue_vie
 {
     const struct registry_site *sites = r->registry->sites;
     while (r->look.at < r->registry->site_count &&
-           (!sites[r->look.at].check || skips(r, site_group_of(sites[r->look.at].id))))
+           (!sites[r->look.at].check || skips(r, sites[r->look.at].id)))
         r->look.at++;
     if (r->look.at >= r->registry->site_count) {
         next_phase(r, LOOK_LEFT, 0);
@@ -171,7 +170,7 @@ static enum catalogue_status look_at_site(struct remote *r, struct catalogue_vie
     uint64_t began_ns = clock_now_ns();
     enum catalogue_status status =
         catalogue_view_unwatched_entries(view, site_id, r->look.after, LOOKED, last, add, &g);
-    count_part(r, site_group_of(site_id), began_ns);
+    count_part(r, site_id, began_ns);
     if (*last == '\0')
         next_phase(r, LOOK_SITES, r->look.at + 1);
     else
@@ -183,14 +182,14 @@ static enum catalogue_status remove_unwatched(struct remote *r, struct catalogue
 {
     struct gather g = {.remote = r};
     int64_t last;
-    if (skips(r, LOOK_PART_LEFT)) {
+    if (skips(r, LOOK_LEFT_PART)) {
         next_phase(r, LOOK_REST, 0);
         return CATALOGUE_OK;
     }
     uint64_t began_ns = clock_now_ns();
     enum catalogue_status status =
         catalogue_view_checks_named(view, r->look.after_id, LOOKED, &last, on_unwatched, &g);
-    count_part(r, LOOK_PART_LEFT, began_ns);
+    count_part(r, LOOK_LEFT_PART, began_ns);
     if (g.removed_count > 0)
         run_move_due(r, g.removed, g.removed_count, 0);
     r->look.removed = r->look.removed || g.removed_count > 0;
@@ -259,8 +258,13 @@ static bool begin_pass(struct remote *r, struct catalogue_view *view, int64_t no
     r->look.removed = false;
     r->look.began_ms = now_ms;
     r->look.took_ms = r->look.due_ms = 0;
-    for (size_t i = 0; i < LOOK_PARTS; i++)
-        r->look.parts[i].took_ns = 0;
+    for (struct look_part *part = site_table_next(&r->look.parts, NULL), *next; part != NULL;
+         part = next) {
+        next = site_table_next(&r->look.parts, part);
+        part->took_ns = 0;
+        if (part->rests_ms <= now_ms)
+            site_table_remove(&r->look.parts, part);
+    }
     next_phase(r, LOOK_SOURCES, 0);
     return true;
 }
@@ -285,17 +289,18 @@ static enum catalogue_status look(struct remote *r, struct catalogue_view *view,
     return status;
 }
 
+/* At the end of a pass, chooses how long it and its slow parts pause. */
 static void record_duration(struct remote *r, int64_t began_ms, int64_t now_ms)
 {
     int64_t shared = r->look.took_ms += now_ms - began_ms;
-    for (size_t i = 0; i < LOOK_PARTS; i++) {
-        struct look_part *part = &r->look.parts[i];
+    if (r->look.phase != LOOK_REST)
+        return;
+    for (struct look_part *part = NULL; (part = site_table_next(&r->look.parts, part)) != NULL;) {
         int64_t took_ms = (int64_t)(part->took_ns / 1000000);
         if (took_ms < SLOW_MS)
             continue;
         shared -= took_ms;
-        if (r->look.phase == LOOK_REST)
-            part->rests_ms = now_ms + interval_rest_ms(took_ms);
+        part->rests_ms = now_ms + interval_rest_ms(took_ms);
     }
     int64_t rest = interval_pass_rest_ms(shared, r->look.took_ms);
     r->look.rests_ms = now_ms + rest;
@@ -350,6 +355,16 @@ struct loading {
     size_t taken;
 };
 
+/* Whether the time of a poll is further away than any possible wait: it was written with a wrong
+ * clock. */
+static bool is_too_far(const struct remote *r, const struct remote_host *host,
+                       const struct check_due *row, int64_t in_s)
+{
+    double most_s = (double)r->plan->bounds.max_interval_s;
+    return in_s > 2 * (int64_t)most_s && /* mostly no need to look at the other sites on the host */
+           in_s > 2 * (int64_t)(most_s * run_stretch(r, host, row->site_id));
+}
+
 static bool load_row(void *context, const struct check_due *row)
 {
     struct loading *l = context;
@@ -368,11 +383,10 @@ static bool load_row(void *context, const struct check_due *row)
     struct remote_host *host = run_host(r, &url);
     if (host == NULL)
         return false;
-    /* A time further away than any possible wait was written with a wrong clock. */
     int64_t now = run_now(r);
-    int64_t most = now + 2 * (int64_t)((double)r->plan->bounds.max_interval_s *
-                                       run_stretch(r, host, row->site_id));
-    int64_t at = row->next_at < 1 ? 1 : row->next_at > most ? now : row->next_at;
+    int64_t at = row->next_at < 1                               ? 1
+                 : is_too_far(r, host, row, row->next_at - now) ? now
+                                                                : row->next_at;
     if (at > now && row->state != CHECK_NEW)
         at = interval_together(at, row->interval_s);
     l->ids[l->taken] = row->id;

@@ -116,6 +116,7 @@ static int teardown(void **state)
     assert_null(w->r.keepers.tree);
     assert_int_equal(w->r.taken, 0);
     assert_int_equal(w->r.own_bytes, 0);
+    assert_null(w->r.own_of.buckets);
     for (int i = 0; i < HELD_KINDS; i++)
         assert_int_equal(w->r.ending_bytes[i], 0);
     readers_done(&w->r);
@@ -260,39 +261,40 @@ static void test_slow_ones_of_an_address(void **state)
     assert_false(is_cut(w, 0));
 }
 
-static void keep(struct world *w, unsigned i, int group, uint64_t bytes)
+static void keep(struct world *w, unsigned i, int64_t site_id, uint64_t bytes)
 {
     if (i == w->count) {
         assert_true(w->count++ < MOST);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, w->fd[i]), 0);
     }
-    readers_keep(&w->r, &w->reader[i], w->fd[i][0], group, bytes);
+    readers_keep(&w->r, &w->reader[i], w->fd[i][0], site_id, bytes);
 }
 
 /* What requests keep for themselves: the site that keeps the most gives, the longest at it first.
  */
 static void test_own_memory(void **state)
 {
+    enum { FIRST = 256, SECOND = 512 }; /* and 0, the tokens for all sites */
     struct world *w = *state;
     uint64_t for_memory, for_others, for_own;
 
     w->r.own_most = 1000;
-    keep(w, 0, 2, 100);
-    keep(w, 1, 1, 300);
-    keep(w, 2, 1, 300);
+    keep(w, 0, SECOND, 100);
+    keep(w, 1, FIRST, 300);
+    keep(w, 2, FIRST, 300);
     keep(w, 3, READERS_NO_TOKEN, 200);
     assert_true(enter(w, &w->page, "192.0.2.1", false, 0)); /* counts elsewhere */
     assert_int_equal(w->r.own_bytes, 900);
-    keep(w, 0, 2, 200); /* it grew */
+    keep(w, 0, SECOND, 200); /* it grew */
     assert_int_equal(w->r.own_bytes, 1000);
-    keep(w, 5, 2, 100);
+    keep(w, 5, SECOND, 100);
     assert_true(is_cut(w, 1) && !is_cut(w, 0) && !is_cut(w, 2) && !is_cut(w, 3) && !is_cut(w, 4));
     assert_int_equal(w->r.own_bytes, 800);
-    keep(w, 1, 1, 5000); /* it has not noticed yet */
+    keep(w, 1, FIRST, 5000); /* it has not noticed yet */
     assert_int_equal(w->r.own_bytes, 800);
     keep(w, 3, READERS_NO_TOKEN, 900); /* itself alone has the most: it is let be */
     assert_false(is_cut(w, 3));
-    keep(w, 6, 3, 10);
+    keep(w, 6, 0, 10);
     assert_true(is_cut(w, 3) && !is_cut(w, 0) && !is_cut(w, 2) && !is_cut(w, 5));
     readers_leave(&w->reader[2]);
     assert_int_equal(w->r.own_bytes, 310);

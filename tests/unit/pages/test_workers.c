@@ -70,7 +70,7 @@ static void sites_have_turns(void **state)
     static const struct {
         int64_t site_id;
         int job;
-    } asked[] = {{1, 1}, {1, 2}, {1, 3}, {1, 4}, {2, 5}, {0, 6}, {2, 7}};
+    } asked[] = {{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1 + 256, 5}, {0, 6}, {1 + 256, 7}};
     static const int expected[] = {1, 5, 6, 2, 7, 3, 4};
     struct workers *w = workers_new(1, 16);
     atomic_store(&gate.done, 0);
@@ -97,8 +97,8 @@ static void a_site_leaves_others_half_of_the_places(void **state)
     while (workers_queued(w) > 0)
         sched_yield();
     for (int i = 0; i < 8; i++)
-        assert_int_equal(workers_run(w, 7, wait_at_gate, NULL), i < 4);
-    assert_true(workers_run(w, 8, wait_at_gate, NULL));
+        assert_int_equal(workers_run(w, 256, wait_at_gate, NULL), i < 4);
+    assert_true(workers_run(w, 512, wait_at_gate, NULL));
     for (int i = 0; i < 4; i++) /* who may do all has all that is left */
         assert_int_equal(workers_run(w, 0, wait_at_gate, NULL), i < 3);
     pthread_mutex_unlock(&gate.lock);

@@ -201,7 +201,7 @@ static void sites_have_shares_of_the_watches(void **state)
     tree_watch_free(s->watch);
     tree_watch_share(6);
     s->watch = tree_watch_new(s->folder.path, 1);
-    other.watch = tree_watch_new(s->folder.path, 2);
+    other.watch = tree_watch_new(s->folder.path, 1 + 256);
     for (unsigned i = 0; i < 2; i++) {
         s->limit = false;
         walk(s, "");

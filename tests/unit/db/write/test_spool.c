@@ -170,15 +170,15 @@ static void test_room(void **state)
     spool_share(one, &room, 0);
     spool_share(two, &room, 0);
     assert_int_equal(fill(one, 3000), SPOOL_OK);
-    uint64_t used = room.used_bytes;
+    uint64_t used = site_uses_taken(&room.used);
     assert_in_range(used, 1, room.max_bytes);
     assert_int_equal(fill(two, 100000), SPOOL_CROWDED);
-    assert_in_range(room.used_bytes, used + 1, room.max_bytes);
+    assert_in_range(site_uses_taken(&room.used), used + 1, room.max_bytes);
     spool_free(one); /* gives its part back */
     assert_int_equal(fill(two, 1000), SPOOL_OK);
     assert_int_equal(fill(two, 100000), SPOOL_FULL); /* alone it is too large */
     spool_free(two);
-    assert_int_equal(room.used_bytes, 0);
+    assert_int_equal(site_uses_taken(&room.used), 0);
 }
 
 /* A site that keeps lists open, however many, leaves half of the free room to others. */
@@ -189,21 +189,21 @@ static void test_room_of_a_site(void **state)
     struct spool *s[4];
     for (int i = 0; i < 4; i++) {
         s[i] = spool_new(FOLDER, 1u << 30);
-        spool_share(s[i], &room, i < 3 ? 7 : 8);
+        spool_share(s[i], &room, i < 3 ? 7 : 7 + 256);
     }
     assert_int_equal(fill(s[0], 1500), SPOOL_OK);
     assert_int_equal(fill(s[1], 100000), SPOOL_CROWDED);
     assert_int_equal(fill(s[2], 100000), SPOOL_CROWDED);
-    assert_in_range(room.used_bytes, 1, room.max_bytes / 2);
+    assert_in_range(site_uses_taken(&room.used), 1, room.max_bytes / 2);
     assert_int_equal(fill(s[3], 1500), SPOOL_OK);
     assert_int_equal(fill(s[3], 100000), SPOOL_CROWDED);
-    assert_in_range(room.used_bytes, 1, room.max_bytes * 3 / 4);
+    assert_in_range(site_uses_taken(&room.used), 1, room.max_bytes * 3 / 4);
     for (int i = 0; i < 3; i++)
         spool_free(s[i]);
     assert_int_equal(fill(s[3], 100000), SPOOL_FULL); /* larger than its share can be */
     spool_free(s[3]);
-    assert_int_equal(room.used_bytes, 0);
-    assert_int_equal(room.used_by[7] + room.used_by[8], 0);
+    assert_int_equal(site_uses_taken(&room.used), 0);
+    assert_int_equal(room.used.by_site.count, 0);
 }
 
 static void test_no_space(void **state)
