@@ -57,6 +57,8 @@ struct source_state {
     uint64_t remarked; /* listed files with remarks */
     uint64_t held;     /* removals that the shrink guard holds back; 0: none */
     int64_t hosts;     /* digest of the hosts allowed for page URLs at the last scan; 0: unknown */
+    uint64_t touched;  /* revision of the last change, other than a scan, that may have changed its
+                          entries: the source scans soon */
 };
 
 /* A source that the API or the command line creates is stored in the catalogue and belongs to one

@@ -225,7 +225,8 @@ CREATE TABLE source_state(
   files INTEGER NOT NULL,
   listed INTEGER NOT NULL,
   quarantined INTEGER NOT NULL,
-  hosts INTEGER NOT NULL DEFAULT 0     -- digest of the hosts allowed for page URLs, 0: read all files again
+  hosts INTEGER NOT NULL DEFAULT 0,    -- digest of the hosts allowed for page URLs, 0: read all files again
+  touched INTEGER NOT NULL DEFAULT 0   -- revision of the last change, other than a scan, that may have changed its entries
 ) STRICT;
 
 -- Files of sources, except listed sitemaps that are polled: those are rows of fetch. The view source_file

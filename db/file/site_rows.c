@@ -51,8 +51,9 @@ static const struct site_table {
      "site = ?1 AND managed = 0"},
     {"source_made", "name, site" SOURCE_SETTINGS(SOURCE_COLUMN) ", by_site, removed",
      ".S" SOURCE_SETTINGS(AS_IT_IS) "..", "site = ?1 AND removed = 0"},
-    {"source_state", "source, scanned_at, good_at, held, files, listed, quarantined, hosts",
-     "C.......", "source IN " MADE},
+    {"source_state",
+     "source, scanned_at, good_at, held, files, listed, quarantined, hosts, touched", "C........",
+     "source IN " MADE},
     {"source_file_row",
      "source, path, site, loc, state, refused, device, inode, size, mtime_ns, hash, lastmod, urls,"
      " bytes, newest_lastmod, one_lastmod, future, problem, detail, line, \"column\","

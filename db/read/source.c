@@ -149,7 +149,7 @@ enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, cons
                                                   struct source_state *out)
 {
     sqlite3_stmt *row = view_statement(
-        v, "SELECT scanned_at, good_at, files, listed, quarantined, held, hosts,"
+        v, "SELECT scanned_at, good_at, files, listed, quarantined, held, hosts, touched,"
            " (SELECT count(*) FROM source_file_row AS f" BY_REMARKED "  WHERE f.source = s.source"
            "  AND f.remarks IS NOT NULL AND f.state = 0)"
            " + (SELECT count(*) FROM fetch AS k" CHECK_BY_REMARKED "  WHERE k.source = s.source"
@@ -168,7 +168,8 @@ enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, cons
         out->quarantined = row_number(row, 4);
         out->held = row_number(row, 5);
         out->hosts = sqlite3_column_int64(row, 6);
-        out->remarked = row_number(row, 7);
+        out->touched = row_number(row, 7);
+        out->remarked = row_number(row, 8);
     }
     sqlite3_reset(row);
     return view_status(v, rc);

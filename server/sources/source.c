@@ -245,6 +245,7 @@ static struct source_state read_state(struct source *s)
 void source_recall(struct source *s)
 {
     s->state = read_state(s);
+    s->touched = s->state.touched; /* the first scan begins now */
 }
 
 /* Publishes the outcome once, when the scan is committed or has failed, before it is logged. */
@@ -277,16 +278,17 @@ static void on_change(void *context, const char *what, const struct source_file 
 }
 
 /* Reads the state again: a command on the catalogue's file may have scanned the folder and
- * confirmed removals. */
-static void look_at_state(struct source *s)
+ * confirmed removals. True: another change may have changed entries since the last call. */
+static bool look_at_state(struct source *s)
 {
-    if (s->state.held + s->state.quarantined == 0)
-        return;
     struct source_state state = read_state(s);
+    bool touched = state.touched != s->touched;
     pthread_mutex_lock(&s->lock);
     s->state = state;
     pthread_mutex_unlock(&s->lock);
     s->held = state.held;
+    s->touched = state.touched;
+    return touched;
 }
 
 static void record_outcome(struct source *s, const struct scan_outcome *outcome, int64_t now)
@@ -495,9 +497,9 @@ static void wait_for_something(struct source *s, int64_t due)
     int64_t now = clock_now_ms();
     if (now >= s->look_at) {
         s->look_at = now + LOOK_MS;
-        look_at_state(s);
+        bool touched = look_at_state(s);
         /* Only until it is found: further checks must not delay the scan. */
-        if (s->failures == 0 && s->settle_at == 0 && folder_is_replaced(&s->folder))
+        if (touched || (s->failures == 0 && s->settle_at == 0 && folder_is_replaced(&s->folder)))
             unrest(s, now);
     }
 }

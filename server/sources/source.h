@@ -44,6 +44,7 @@ struct source {
     /* Only for the thread. */
     struct folder folder; /* any thread may read its location and match, which are constant */
     uint64_t outside, held, frozen;
+    uint64_t touched;   /* of source_state, as last looked at */
     unsigned failures;  /* in a row */
     unsigned log_lines; /* since `log_began` (ms), at most a minute ago */
     int64_t log_began;

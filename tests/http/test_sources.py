@@ -972,14 +972,6 @@ def test_a_source_never_touches_what_it_did_not_register(world):
     assert world.names() == {"mine.xml", "both.xml", "api2.xml"}
 
 
-def test_an_entry_that_somebody_removed_comes_back(world):
-    world.folder.fill(4)
-    world.start()
-    assert world.server.api("DELETE", f"/v1/sitemaps?loc={q(ORIGIN + '/many0.xml')}").status == 204
-    assert len(world.names()) == 3
-    assert world.scan()["created"] == 1 and world.entries()["many0.xml"] == utc(OLD)
-
-
 def test_two_sources_in_one_index(world, start):
     other = Folder(world.tmp_path / "other")
     world.folder.put("a.xml"), other.put("b.xml"), other.put("a.xml")
@@ -1418,6 +1410,42 @@ def test_a_scan_is_undone_while_the_index_is_frozen(world, mended):
     source = world.source()
     assert (source["files"], source["listed"]) == (len(world.entries()),) * 2 and source["problems"] == []
     assert server.cli("check").code == 0
+
+
+def undo_frozen(world, restores=False):
+    """The removal of c.xml is undone, or the index restored to before it, while the index is frozen."""
+    api = lambda method, target, body=None: world.server.api(method, target, body)
+    world.folder.remove("c.xml")
+    world.becomes({"a.xml", "b.xml", "d.xml"})
+    revision = api("GET", "/v1/history?kind=scan").json()["changes"][0]["revision"]
+    index = f"/v1/indexes/{api('GET', '/v1/indexes').json()['indexes'][0]['id']}"
+    assert api("PATCH", index, {"frozen": True}).status == 200
+    undone = api("POST", f"/v1/restore?index={q(INDEX)}&to={revision - 1}" if restores else f"/v1/history/{revision}/undo")
+    assert undone.status == 200 and "c.xml" in world.names(), undone
+    assert api("PATCH", index, {"frozen": False}).status == 200
+    return {"a.xml", "b.xml", "d.xml"}
+
+
+def remove_by_api(world):
+    assert world.server.api("DELETE", f"/v1/sitemaps?loc={q(ORIGIN + '/c.xml')}").status == 204
+    return {"a.xml", "b.xml", "c.xml", "d.xml"}
+
+
+def replace_by_api(world):
+    rows = [{"loc": f"{ORIGIN}/{name}.xml"} for name in "abd"]
+    assert world.server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}&source=*", rows).status == 200
+    return {"a.xml", "b.xml", "c.xml", "d.xml"}
+
+
+@pytest.mark.parametrize("change", [undo_frozen, lambda world: undo_frozen(world, True), remove_by_api, replace_by_api],
+                         ids=("undo", "restore", "removal", "replace"))
+def test_a_folder_is_scanned_soon_after_another_change_of_its_entries(world, change):
+    for name in "abcd":
+        world.folder.put(f"{name}.xml")
+    world.start(WATCHED)
+    world.becomes(change(world))
+    assert set(world.entries().values()) == {utc(OLD)}
+    eventually(lambda: world.source()["files"] == world.source()["listed"] == len(world.names()), "the files are those of the entries")
 
 
 def test_an_index_with_a_source_is_restored_while_it_is_frozen(world):

@@ -549,7 +549,7 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
     if (status == CATALOGUE_OK)
         status = index_bury(tx, index);
     if (status == CATALOGUE_OK)
-        status = tx_run(tx, ST_LISTS_FETCH_AGAIN, index->site_id);
+        status = sources_touch(tx, index->site_id);
     tx_registry_touch(tx);
     return status;
 }

@@ -494,8 +494,8 @@ static enum catalogue_status run_passes(struct replace *r)
         status = replace_prune(r);
         r->share += r->result->removed;
         if (status == CATALOGUE_OK && r->result->removed > 0)
-            status = r->owner != 0 ? tx_run(r->tx, ST_LIST_FETCH_AGAIN, r->owner)
-                                   : tx_run(r->tx, ST_LISTS_FETCH_AGAIN, r->index->site_id);
+            status = r->owner != 0 ? source_touch(r->tx, r->owner)
+                                   : sources_touch(r->tx, r->index->site_id);
         if (status == CATALOGUE_OK && r->result->status == CATALOGUE_OK)
             status = replace_park(r);
     }

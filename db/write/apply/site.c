@@ -704,7 +704,7 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_SITE_REMOVE, site->id, tx->recorder && site->index_count > 0);
     if (status == CATALOGUE_OK)
-        status = tx_run(tx, ST_LISTS_FETCH_AGAIN, site->id);
+        status = sources_touch(tx, site->id);
     /* A token of this site alone has no rights any more, and would keep its name in use. */
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_SITE_TOKENS_DROP, site->id);

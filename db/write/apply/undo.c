@@ -53,7 +53,7 @@ struct undo {
     bool since;                      /* it was changed since */
     bool sourced;                    /* a source made one of the changes */
     bool anywhere;                   /* entries whose position is taken get another one */
-    int64_t forgot;                  /* the source whose list is to be read again; mostly one */
+    int64_t touched;                 /* the last source that was touched; mostly one */
 };
 
 static bool is_to_end(const struct undo *u)
@@ -240,11 +240,15 @@ static enum catalogue_status remove_row(struct undo *u, const struct put_row *no
     u->tx->changed = true;
     if (!index) /* a row of a removed index */
         return put_drop_remains(u->tx, now->address, u->loc);
-    enum catalogue_status status = put_release(u->tx, index, now, u->loc);
-    if (status != CATALOGUE_OK || now->source == u->forgot)
-        return status;
-    u->forgot = now->source;
-    return tx_run(u->tx, ST_LIST_FETCH_AGAIN, now->source);
+    return put_release(u->tx, index, now, u->loc);
+}
+
+static enum catalogue_status touch(struct undo *u, const struct put_row *row)
+{
+    if (!row->found || row->source == u->touched)
+        return CATALOGUE_OK;
+    u->touched = row->source;
+    return source_touch(u->tx, row->source);
 }
 
 static void count(struct undo *u, bool was, bool is)
@@ -334,6 +338,11 @@ static enum catalogue_status restore_entry(struct undo *u)
         result_frozen(u->result, u->change, registry_freeze(u->registry, u->to)))
         return CATALOGUE_OK;
     count(u, from != NULL, u->to != NULL);
+    status = touch(u, &now);
+    if (status == CATALOGUE_OK)
+        status = touch(u, &u->wanted);
+    if (status != CATALOGUE_OK)
+        return status;
     if (stays && stays_in_page(u, &now))
         return put_back_here(u, &now);
     return now.found ? remove_row(u, &now, from) : CATALOGUE_OK;
@@ -695,6 +704,8 @@ static enum catalogue_status check_group(struct undo *u, struct occupancy_index 
         status = tx_run(u->tx, ST_FILES_READ_AGAIN, u->split_by);
     if (status == CATALOGUE_OK && u->of_split && !u->result->more)
         status = tx_run(u->tx, ST_SPLIT_FETCH_AGAIN, u->split_by);
+    if (status == CATALOGUE_OK && u->of_split && !u->result->more)
+        status = source_touch(u->tx, u->split_by);
     return status;
 }
 

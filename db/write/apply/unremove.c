@@ -235,6 +235,8 @@ static enum catalogue_status restore_indexes(struct unremove *u, int64_t index_i
     }
     if (status == CATALOGUE_OK && of_site)
         status = tx_run(u->tx, ST_SITE_UNREMOVE, u->site_id);
+    if (status == CATALOGUE_OK)
+        status = sources_touch(u->tx, u->site_id);
     tx_registry_touch(u->tx);
     return status;
 }

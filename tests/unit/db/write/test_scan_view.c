@@ -112,7 +112,7 @@ static void the_check_knows_the_files(void **state)
         "UPDATE source_state SET listed = 0",
         "UPDATE source_state SET quarantined = 1",
         "DELETE FROM source_state",
-        "PRAGMA foreign_keys = OFF; INSERT INTO source_state VALUES(99, 0, 0, 0, 0, 0, 0, 0)",
+        "PRAGMA foreign_keys = OFF; INSERT INTO source_state VALUES(99, 0, 0, 0, 0, 0, 0, 0, 0)",
         "DROP INDEX source_file_loc",
     };
     struct write_fixture *f = *state;
