@@ -34,14 +34,14 @@ struct source_file {
     const char *claim;   /* its lastmod in the upstream's list; NULL: none, or no list */
     enum source_file_state state;
     uint64_t device, inode, size;
-    int64_t mtime_ns;      /* by the file system */
-    uint64_t hash[2];      /* of the parsed content; 0, 0: never valid yet */
-    uint64_t urls, bytes;  /* of the last good content; bytes decoded */
-    bool one_lastmod;      /* remark: all page URLs have the same lastmod */
-    bool future;           /* remark: the file's date is in the future; clamped */
-    uint64_t line, column; /* of the problem; 0: unknown */
-    int64_t problem_since; /* Unix seconds; in a scan: set by the catalogue */
-    bool has_entry;        /* in a view: an entry of this source has its loc */
+    int64_t mtime_ns, ctime_ns; /* by the file system */
+    uint64_t hash[2];           /* of the parsed content; 0, 0: never valid yet */
+    uint64_t urls, bytes;       /* of the last good content; bytes decoded */
+    bool one_lastmod;           /* remark: all page URLs have the same lastmod */
+    bool future;                /* remark: the file's date is in the future; clamped */
+    uint64_t line, column;      /* of the problem; 0: unknown */
+    int64_t problem_since;      /* Unix seconds; in a scan: set by the catalogue */
+    bool has_entry;             /* in a view: an entry of this source has its loc */
     bool
         refused; /* in a view: QUARANTINED by a rule about its place (another source owns the loc,
                     no index contains it, the site is full), not for its content, which is stored. A

@@ -238,10 +238,11 @@ CREATE TABLE source_file_row(
   loc TEXT,
   state INTEGER NOT NULL,              -- enum source_file_state
   refused INTEGER NOT NULL,            -- quarantined because of its place, not of its content
-  device INTEGER NOT NULL,             -- device to mtime_ns: when it was last read; inode 0: read it again
+  device INTEGER NOT NULL,             -- device to ctime_ns: when it was last read; inode 0: read it again
   inode INTEGER NOT NULL,
   size INTEGER NOT NULL,
   mtime_ns INTEGER NOT NULL,
+  ctime_ns INTEGER NOT NULL,
   hash BLOB,                           -- of the content, 16 bytes, big-endian; NULL: never valid yet
   lastmod TEXT,
   urls INTEGER NOT NULL,
@@ -305,8 +306,8 @@ CREATE INDEX fetch_dropped ON fetch(source) WHERE marks >= 16;
 CREATE INDEX fetch_remarked ON fetch(source) WHERE list = 0 AND listed = 1 AND remarks IS NOT NULL;
 
 CREATE VIEW source_file AS
-  SELECT source, path, site, loc, state, refused, device, inode, size, mtime_ns, hash, lastmod, urls, bytes,
-    newest_lastmod, one_lastmod, future, problem, detail, line, "column", problem_since, remarks,
+  SELECT source, path, site, loc, state, refused, device, inode, size, mtime_ns, ctime_ns, hash, lastmod,
+    urls, bytes, newest_lastmod, one_lastmod, future, problem, detail, line, "column", problem_since, remarks,
     iif(claim = '', lastmod, claim) AS claim
   FROM source_file_row
   UNION ALL
@@ -314,7 +315,7 @@ CREATE VIEW source_file AS
     (iif(substr(k.loc, 1, 1) = '/', (SELECT origin FROM site WHERE id = k.site), '') || k.loc),
     k.site,
     (iif(substr(k.loc, 1, 1) = '/', (SELECT origin FROM site WHERE id = k.site), '') || k.loc),
-    0, 0, 0, 0, 0, 0, k.hash,
+    0, 0, 0, 0, 0, 0, 0, k.hash,
     iif(k.lastmod = '',
       iif(typeof(k.claim) <> 'integer', k.claim,
         strftime(iif(k.claim > 0, '%Y-%m-%dT%H:%M:%SZ', '%Y-%m-%dT%H:%M:%S+00:00'), abs(k.claim), 'unixepoch')),

@@ -55,10 +55,10 @@ static const struct site_table {
      "source, scanned_at, good_at, held, files, listed, quarantined, hosts, touched", "C........",
      "source IN " MADE},
     {"source_file_row",
-     "source, path, site, loc, state, refused, device, inode, size, mtime_ns, hash, lastmod, urls,"
-     " bytes, newest_lastmod, one_lastmod, future, problem, detail, line, \"column\","
-     " problem_since, remarks, claim",
-     "C.Q.....................", "source IN " MADE},
+     "source, path, site, loc, state, refused, device, inode, size, mtime_ns, ctime_ns, hash,"
+     " lastmod, urls, bytes, newest_lastmod, one_lastmod, future, problem, detail, line,"
+     " \"column\", problem_since, remarks, claim",
+     "C.Q......................", "source IN " MADE},
     {"fetch",
      "site, source, list, loc, state, status, marks, next_at, interval_s, failures, checked_at,"
      " good_ago, changed_at, full_ago, since_ago, etag, last_modified, hash, dateless, urls, bytes,"

@@ -108,9 +108,9 @@ bool cursor_parse(const char *text, struct cursor *out);
  * FILE_CLAIM_TEXT is the claim itself. */
 #define FILE_CLAIM_TEXT "iif(claim = '', lastmod, claim)"
 #define FILE_KEPT_COLUMNS                                                                          \
-    "source, path, site, loc, state, refused, device, inode, size, mtime_ns, hash, lastmod, urls," \
-    " bytes, newest_lastmod, one_lastmod, future, problem, detail, line, \"column\","              \
-    " problem_since, remarks, claim"
+    "source, path, site, loc, state, refused, device, inode, size, mtime_ns, ctime_ns, hash,"      \
+    " lastmod, urls, bytes, newest_lastmod, one_lastmod, future, problem, detail, line,"           \
+    " \"column\", problem_since, remarks, claim"
 /* The stored form of a date in `fetch`, and that form as text. A UTC date with seconds is stored as
  * Unix seconds, negative if it was written with +00:00 instead of Z; other dates are stored as
  * text. */
@@ -130,7 +130,7 @@ bool cursor_parse(const char *text, struct cursor *out);
 #define FILE_OF_CHECK FILE_OF_CHECK_BY("")
 #define FILE_OF_CHECK_BY(index)                                                                    \
     "SELECT k.source, " CHECK_LOC("k") ", k.site, " CHECK_LOC(                                     \
-        "k") ", 0, 0, 0, 0, 0, 0, k.hash, "                                                        \
+        "k") ", 0, 0, 0, 0, 0, 0, 0, k.hash, "                                                     \
              " " CHECK_LASTMOD ", k.urls, k.bytes, k.newest_lastmod, k.one_lastmod,"               \
              " 0, NULL, NULL, 0, 0, 0, k.remarks, " CHECK_CLAIM " FROM fetch AS k" index           \
              " WHERE k.list = 0 AND k.listed = 1"

@@ -9,9 +9,10 @@
     "EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site = f.site AND e.loc = f.loc"                   \
     " AND e.source = f.source AND " ENTRY_ROW_LIVE ")"
 #define FILE_COLUMNS                                                                               \
-    "f.path, f.loc, f.state, f.refused, f.device, f.inode, f.size, f.mtime_ns, f.hash, f.lastmod," \
-    " f.urls, f.bytes, f.newest_lastmod, f.one_lastmod, f.future, f.problem, f.detail, f.line,"    \
-    " f.\"column\", f.problem_since, f.remarks, " FILE_CLAIM_TEXT ", " FILE_HAS_ENTRY
+    "f.path, f.loc, f.state, f.refused, f.device, f.inode, f.size, f.mtime_ns, f.ctime_ns,"        \
+    " f.hash, f.lastmod, f.urls, f.bytes, f.newest_lastmod, f.one_lastmod, f.future, f.problem,"   \
+    " f.detail, f.line, f.\"column\", f.problem_since, f.remarks, " FILE_CLAIM_TEXT                \
+    ", " FILE_HAS_ENTRY
 #define NAMED "(SELECT id FROM source WHERE name = ?1)"
 #define FILE_OF_SOURCE_BY(index)                                                                   \
     "SELECT " FILE_COLUMNS " FROM source_file_row AS f" index " WHERE f.source = " NAMED
@@ -30,21 +31,22 @@ static void read_file(sqlite3_stmt *row, struct source_file *out)
     out->inode = row_number(row, 5);
     out->size = row_number(row, 6);
     out->mtime_ns = sqlite3_column_int64(row, 7);
-    row_hash(row, 8, out->hash);
-    out->lastmod = row_text(row, 9);
-    out->urls = row_number(row, 10);
-    out->bytes = row_number(row, 11);
-    out->newest_lastmod = row_text(row, 12);
-    out->one_lastmod = sqlite3_column_int(row, 13) != 0;
-    out->future = sqlite3_column_int(row, 14) != 0;
-    out->problem = row_text(row, 15);
-    out->detail = row_text(row, 16);
-    out->line = row_number(row, 17);
-    out->column = row_number(row, 18);
-    out->problem_since = sqlite3_column_int64(row, 19);
-    out->remarks = row_text(row, 20);
-    out->claim = row_text(row, 21);
-    out->has_entry = sqlite3_column_int(row, 22) != 0;
+    out->ctime_ns = sqlite3_column_int64(row, 8);
+    row_hash(row, 9, out->hash);
+    out->lastmod = row_text(row, 10);
+    out->urls = row_number(row, 11);
+    out->bytes = row_number(row, 12);
+    out->newest_lastmod = row_text(row, 13);
+    out->one_lastmod = sqlite3_column_int(row, 14) != 0;
+    out->future = sqlite3_column_int(row, 15) != 0;
+    out->problem = row_text(row, 16);
+    out->detail = row_text(row, 17);
+    out->line = row_number(row, 18);
+    out->column = row_number(row, 19);
+    out->problem_since = sqlite3_column_int64(row, 20);
+    out->remarks = row_text(row, 21);
+    out->claim = row_text(row, 22);
+    out->has_entry = sqlite3_column_int(row, 23) != 0;
 }
 
 enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, const char *source,

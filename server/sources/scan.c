@@ -146,11 +146,12 @@ static bool record_equal(const struct record *a, const struct record *b)
 {
     return a->file.state == b->file.state && a->file.device == b->file.device &&
            a->file.inode == b->file.inode && a->file.size == b->file.size &&
-           a->file.mtime_ns == b->file.mtime_ns && a->file.hash[0] == b->file.hash[0] &&
-           a->file.hash[1] == b->file.hash[1] && a->file.urls == b->file.urls &&
-           a->file.bytes == b->file.bytes && a->file.one_lastmod == b->file.one_lastmod &&
-           a->file.future == b->file.future && a->file.line == b->file.line &&
-           a->file.column == b->file.column && text_equal(a->file.lastmod, b->file.lastmod) &&
+           a->file.mtime_ns == b->file.mtime_ns && a->file.ctime_ns == b->file.ctime_ns &&
+           a->file.hash[0] == b->file.hash[0] && a->file.hash[1] == b->file.hash[1] &&
+           a->file.urls == b->file.urls && a->file.bytes == b->file.bytes &&
+           a->file.one_lastmod == b->file.one_lastmod && a->file.future == b->file.future &&
+           a->file.line == b->file.line && a->file.column == b->file.column &&
+           text_equal(a->file.lastmod, b->file.lastmod) &&
            text_equal(a->file.newest_lastmod, b->file.newest_lastmod) &&
            text_equal(a->file.remarks, b->file.remarks) &&
            text_equal(a->file.problem, b->file.problem) &&

@@ -488,7 +488,9 @@ static bool is_as_it_began(struct split *s)
     struct stat now;
     return (fstat(s->file->fd, &now) == 0 && now.st_size == s->began.st_size &&
             now.st_mtim.tv_sec == s->began.st_mtim.tv_sec &&
-            now.st_mtim.tv_nsec == s->began.st_mtim.tv_nsec) ||
+            now.st_mtim.tv_nsec == s->began.st_mtim.tv_nsec &&
+            now.st_ctim.tv_sec == s->began.st_ctim.tv_sec &&
+            now.st_ctim.tv_nsec == s->began.st_ctim.tv_nsec) ||
            end_with(s, SPLIT_CHANGING);
 }
 

@@ -103,6 +103,10 @@ class World:
         return {p["path"]: p["code"] for p in self.source()["problems"]}
 
     def scan(self, query="", name="files"):
+        """Scans once another change of a file would have another ctime, so that the files are not read again for it."""
+        stats = lambda: [os.stat(os.path.join(folder, file)) for folder, _, files in os.walk(self.folder.path) for file in files
+                         if not os.path.islink(os.path.join(folder, file))]
+        eventually(lambda: all(time.time() - stat.st_ctime > 0.05 for stat in stats()), "the times of the files are over")
         reply = self.server.api("POST", f"/v1/sources/{name}/scan{query}")
         assert reply.status == 200, reply
         return reply.json()
@@ -641,6 +645,28 @@ def test_changed_content_moves_the_date_and_never_backwards(world):
     world.scan()
     assert world.entries()["b.xml"] == utc(OLD + 1)
     assert world.entries()["c.xml"] >= utc(time.time() - 60), "1980 is not a date of a sitemap"
+
+
+def test_content_that_changes_under_the_same_name_size_and_time_is_read(world):
+    """cp -p over a file, rsync --inplace -t, a build with SOURCE_DATE_EPOCH: only the ctime shows it."""
+    world.folder.put("a.xml", urlset("/1"))
+    world.start("serve = yes\n" + NOT_WATCHED)
+    before = world.entries()["a.xml"]
+    with open(world.folder.at("a.xml"), "r+b") as file:
+        file.write(urlset("/2"))
+    os.utime(world.folder.at("a.xml"), (OLD, OLD))
+    assert world.scan()["updated"] == 1 and world.entries()["a.xml"] > before
+    served = eventually(lambda: (lambda r: r if b"/2" in r.body else None)(world.server.get("/a.xml")), "the new content")
+    # A change of the ctime alone has the file read again, once, and changes nothing else.
+    state = world.state()
+    os.chmod(world.folder.at("a.xml"), 0o600)
+    moment = os.stat(world.folder.at("a.xml")).st_ctime
+    eventually(lambda: time.time() > moment + 0.1, "another change would have another time")
+    read = world.metric("source_files_read_total")
+    for _ in range(2):
+        assert world.scan()["updated"] == 0 and world.state() == state
+        assert world.metric("source_files_read_total") == read + 1
+    assert world.server.get("/a.xml")["ETag"] == served["ETag"]
 
 
 def test_a_future_date_is_clamped_and_reported(world):

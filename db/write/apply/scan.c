@@ -182,6 +182,7 @@ static void bind_stat(sqlite3_stmt *row, int at, const struct source_file *file)
     sqlite3_bind_int64(row, at + 1, (sqlite3_int64)file->inode);
     sqlite3_bind_int64(row, at + 2, (sqlite3_int64)file->size);
     sqlite3_bind_int64(row, at + 3, file->mtime_ns);
+    sqlite3_bind_int64(row, at + 4, file->ctime_ns);
 }
 
 static void bind_problem(sqlite3_stmt *row, int at, const struct scan *s,
@@ -249,19 +250,19 @@ static enum catalogue_status scan_row_run(struct scan *s, enum statement which,
     sqlite3_bind_int(row, 5, (int)file->state);
     sqlite3_bind_int(row, 6, refused);
     bind_stat(row, 7, file);
-    if (!statement_bind_hash(row, 11, file->hash))
+    if (!statement_bind_hash(row, 12, file->hash))
         return CATALOGUE_NO_MEMORY;
-    statement_bind_text(row, 12, file->lastmod);
-    sqlite3_bind_int64(row, 13, (sqlite3_int64)file->urls);
-    sqlite3_bind_int64(row, 14, (sqlite3_int64)file->bytes);
-    statement_bind_text(row, 15, file->newest_lastmod);
-    sqlite3_bind_int(row, 16, file->one_lastmod);
-    sqlite3_bind_int(row, 17, file->future);
-    bind_problem(row, 18, s, file);
+    statement_bind_text(row, 13, file->lastmod);
+    sqlite3_bind_int64(row, 14, (sqlite3_int64)file->urls);
+    sqlite3_bind_int64(row, 15, (sqlite3_int64)file->bytes);
+    statement_bind_text(row, 16, file->newest_lastmod);
+    sqlite3_bind_int(row, 17, file->one_lastmod);
+    sqlite3_bind_int(row, 18, file->future);
+    bind_problem(row, 19, s, file);
     /* A file that is rejected for its place may be sent again without being read. */
     bool kept = refused || file->state == SOURCE_FILE_LISTED;
-    statement_bind_text(row, 23, kept ? file->remarks : NULL);
-    statement_bind_text(row, 24, file->claim);
+    statement_bind_text(row, 24, kept ? file->remarks : NULL);
+    statement_bind_text(row, 25, file->claim);
     return statement_run(row);
 }
 
@@ -298,9 +299,9 @@ static enum catalogue_status scan_row_quarantine(struct scan *s)
     sqlite3_bind_int64(row, 1, s->owner);
     statement_bind_text(row, 2, s->file->path);
     bind_stat(row, 3, s->file);
-    bind_problem(row, 7, s, s->file);
-    sqlite3_bind_int(row, 12, SOURCE_FILE_QUARANTINED);
-    statement_bind_text(row, 13, s->file->loc);
+    bind_problem(row, 8, s, s->file);
+    sqlite3_bind_int(row, 13, SOURCE_FILE_QUARANTINED);
+    statement_bind_text(row, 14, s->file->loc);
     count_change(s, SOURCE_FILE_QUARANTINED);
     return statement_run(row);
 }

@@ -21,9 +21,10 @@
  *
  * A file may be written to while it is read. It is then read again, up to CHANGING_ROUNDS times in
  * one scan. If it still changes, or is broken and was written a moment ago, it is left for the next
- * scan, which rejects it if nothing has improved. A file whose mtime is so recent that a further
+ * scan, which rejects it if nothing has improved. A file whose times are so recent that a further
  * change might not show is stored without its inode, so that the next scan reads it, as git does
- * with its index. */
+ * with its index. The ctime shows changes that `cp -p` and `rsync -t` hide in the mtime; if nothing
+ * else moved (chmod), the hash of the content keeps the date. */
 
 #define CHANGING_ROUNDS   3
 #define CHANGING_PAUSE_MS 100
@@ -32,12 +33,14 @@
 /* File systems with coarse times (FAT, NFS): for this long after its mtime a file may change
  * without a new mtime. */
 #define RACY_MS 2000
+/* The same for the ctime, which the kernel sets, of a file system with fractions of seconds. */
+#define TICK_MS 20
 
 #define SPLIT_AGAIN_MS 5000 /* retry if another file is being split, or the urlset is frozen */
 
-static int64_t mtime_ns(const struct stat *st)
+static int64_t nanoseconds(struct timespec time)
 {
-    return (int64_t)st->st_mtim.tv_sec * CLOCK_SECOND_NS + st->st_mtim.tv_nsec;
+    return (int64_t)time.tv_sec * CLOCK_SECOND_NS + time.tv_nsec;
 }
 
 /* ---- reading a file that may change ------------------------------------------------------- */
@@ -45,7 +48,8 @@ static int64_t mtime_ns(const struct stat *st)
 static bool same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
-           mtime_ns(a) == mtime_ns(b);
+           nanoseconds(a->st_mtim) == nanoseconds(b->st_mtim) &&
+           nanoseconds(a->st_ctim) == nanoseconds(b->st_ctim);
 }
 
 static enum read_status failure(void)
@@ -115,7 +119,8 @@ enum read_status folder_read_file(int top, const char *path, const struct sitema
 static bool is_unchanged(const struct record *kept, const struct stat *st)
 {
     return kept->file.inode == st->st_ino && kept->file.size == (uint64_t)st->st_size &&
-           kept->file.mtime_ns == mtime_ns(st);
+           kept->file.mtime_ns == nanoseconds(st->st_mtim) &&
+           kept->file.ctime_ns == nanoseconds(st->st_ctim);
 }
 
 static bool is_too_large(const char *problem)
@@ -158,18 +163,25 @@ static void set_stat(struct source_file *file, const struct stat *st)
     file->device = st->st_dev;
     file->inode = st->st_ino;
     file->size = (uint64_t)st->st_size;
-    file->mtime_ns = mtime_ns(st);
+    file->mtime_ns = nanoseconds(st->st_mtim);
+    file->ctime_ns = nanoseconds(st->st_ctim);
+}
+
+/* Whether another change after `read_at_ms` might have the same time. */
+static bool is_racy(int64_t read_at_ms, struct timespec time, int64_t racy_ms)
+{
+    int64_t age_ms = read_at_ms - nanoseconds(time) / 1000000;
+    return age_ms < racy_ms && age_ms > -racy_ms;
 }
 
 /* Stores the identity by which an unchanged file is recognised. If it changed so recently that its
- * mtime might not show another change, the inode is left out, and the next scan reads it. */
+ * times might not show another change, the inode is left out, and the next scan reads it. */
 static void set_identity(struct folder *f, struct record *now, const struct stat *st,
                          int64_t read_at_ms)
 {
-    int64_t age_ms = read_at_ms - mtime_ns(st) / 1000000;
-    bool racy = age_ms < RACY_MS && age_ms > -RACY_MS;
     set_stat(&now->file, st);
-    if (!racy)
+    if (!is_racy(read_at_ms, st->st_mtim, RACY_MS) &&
+        !is_racy(read_at_ms, st->st_ctim, st->st_ctim.tv_nsec == 0 ? RACY_MS : TICK_MS))
         return;
     now->file.inode = 0;
     scan_again(f->pass, RACY_MS + RACY_MS / 4);
@@ -284,7 +296,8 @@ static bool classify(struct folder *f, const struct record *kept, struct record 
                                     .device = now->file.device,
                                     .inode = now->file.inode,
                                     .size = now->file.size,
-                                    .mtime_ns = now->file.mtime_ns}};
+                                    .mtime_ns = now->file.mtime_ns,
+                                    .ctime_ns = now->file.ctime_ns}};
     return scan_compare(f->pass, kept, now);
 }
 
@@ -304,7 +317,7 @@ static bool is_unsettled(const struct folder *f, const struct record *kept, int6
                          const struct stat *st)
 {
     bool known = kept != NULL && kept->file.state == SOURCE_FILE_QUARANTINED;
-    int64_t age_ms = read_at_ms - mtime_ns(st) / 1000000;
+    int64_t age_ms = read_at_ms - nanoseconds(st->st_mtim) / 1000000;
     return !f->pass->options->alone && !known && age_ms >= 0 && age_ms < f->settings->settle_ms;
 }
 

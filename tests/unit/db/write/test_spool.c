@@ -245,6 +245,7 @@ static void test_files(void **state)
                                .inode = 2,
                                .size = 3,
                                .mtime_ns = -4,
+                               .ctime_ns = -11,
                                .hash = {5, 6},
                                .urls = 7,
                                .bytes = 8,
