@@ -155,6 +155,12 @@ static int open_file(void *context, size_t number, const char *path, uint64_t *f
                        : sources_open_file(set->sources, number, path);
 }
 
+static bool is_listed(void *context, size_t number, const char *path, int64_t *lastmod)
+{
+    const struct source_set *set = context;
+    return (int64_t)number > 0 && sources_list_file(set->sources, number, path, lastmod);
+}
+
 /* ---- callbacks of the child store ---- */
 
 static bool serves_in(struct roster_place *place, const char *source)
@@ -252,7 +258,8 @@ static bool start_files(struct source_set *set)
         .threads = FILE_THREADS,
         .fresh_ms = SERVED_FILES_FRESH_MS,
         .open = open_file,
-        .open_context = set,
+        .listed = is_listed,
+        .context = set,
     };
     set->files = served_files_new(&options);
     if (set->files == NULL)

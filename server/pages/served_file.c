@@ -255,13 +255,34 @@ static bool served_file_finish(struct resource *b, const char *path, int level)
 #define MAX_ATTEMPTS   3  /* at a file that changes as it is read */
 #define ATTEMPT_GAP_MS 10 /* for its writer to get on */
 
-/* Sets the date of new content, by what was served before. */
-static void date(struct served_file *f, struct resource *b, int64_t now)
+static bool is_listed(struct served_files *files, const struct served_file *f, int64_t *lastmod)
+{
+    *lastmod = 0;
+    return files->options.listed != NULL &&
+           files->options.listed(files->options.context, (size_t)f->place.key.of, f->place.key.name,
+                                 lastmod);
+}
+
+/* The date of the file: its modification time unless that is in the future, or the date of its
+ * entry if that is later. The catalogue keeps the latter over a restart: when the file was changed
+ * although its modification time was set back. */
+static int64_t date_of(struct served_files *files, const struct served_file *f, int64_t now)
 {
     int64_t modified_at = f->file.modified_ns < 0 ? 0 : f->file.modified_ns / CLOCK_SECOND_NS;
+    int64_t lastmod;
+    is_listed(files, f, &lastmod);
     if (modified_at > now)
-        modified_at = now;
+        modified_at = lastmod != 0 ? 0 : now;
+    if (modified_at < lastmod)
+        modified_at = lastmod < now ? lastmod : now;
+    return modified_at;
+}
+
+/* Sets the date of new content, by what was served before. */
+static void date(struct served_files *files, struct served_file *f, struct resource *b, int64_t now)
+{
     if (strcmp(f->etag, b->etag_identity) != 0) {
+        int64_t modified_at = date_of(files, f, now);
         bool first = f->etag[0] == '\0';
         if (!first && modified_at <= f->modified_at)
             modified_at = now > f->modified_at ? now : f->modified_at;
@@ -306,7 +327,7 @@ static enum served_file_load_status read_file(struct served_files *files, struct
         f->settled = is_settled(file, now_ns);
     }
     if (taken) {
-        date(f, b, now_ns / CLOCK_SECOND_NS);
+        date(files, f, b, now_ns / CLOCK_SECOND_NS);
         unused = *resource;
         *resource = b;
     }
@@ -320,8 +341,8 @@ static enum served_file_load_status check_file(struct served_files *files, struc
     struct file_state file;
     uint64_t from = 0;
     atomic_fetch_add(&files->checks, 1);
-    int fd = files->options.open(files->options.open_context, (size_t)f->place.key.of,
-                                 f->place.key.name, &from);
+    int fd = files->options.open(files->options.context, (size_t)f->place.key.of, f->place.key.name,
+                                 &from);
     if (fd < 0)
         return served_file_load_error(errno);
     enum served_file_load_status status = stat_file(fd, from, &file);
@@ -346,6 +367,9 @@ static void load_served_file(void *context, struct place *place, struct load *l)
             break;
         nanosleep(&(struct timespec){.tv_nsec = ATTEMPT_GAP_MS * 1000000L}, NULL);
     }
+    int64_t lastmod;
+    if (status == SERVED_FILE_LOAD_GONE && is_listed(files, f, &lastmod))
+        status = SERVED_FILE_LOAD_FAILED;
     if (status == SERVED_FILE_LOAD_GONE) {
         resource_unref(l->resource);
         l->resource = NULL;

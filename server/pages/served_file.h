@@ -9,7 +9,9 @@
  * that was sent before may be sent with other content.
  *
  * A file that is being written while it is read (its size or times move) is tried again, a few
- * times; then the last complete content is still served, or none if none exists.
+ * times; then the last complete content is still served, or none if none exists. The same is done
+ * with a file that is gone or unreadable while the index lists it: the next scan removes its entry,
+ * or the shrink guard holds that back.
  *
  * Thread safe. */
 #pragma once
@@ -32,7 +34,10 @@ struct served_files_options {
      * in `from` the offset from which it is served (0 unless set); or -1 with errno. Called on
      * threads of their own; may wait for the disk. */
     int (*open)(void *context, size_t source, const char *path, uint64_t *from);
-    void *open_context;
+    /* Whether the index lists the file now, and the date of its entry, Unix seconds (0: none).
+     * NULL: it lists none. Called like `open`, if there is nothing or something new to serve. */
+    bool (*listed)(void *context, size_t source, const char *path, int64_t *lastmod);
+    void *context;
 };
 
 /* NULL when out of memory or threads. */
@@ -47,8 +52,9 @@ void served_files_free(struct served_files *files);
 struct resource *served_files_get(struct served_files *files, size_t source, const char *path);
 
 /* Asks for a file. AWAIT_NONE: there is no such file, it cannot be read, or is larger than a
- * sitemap may be; AWAIT_UNAVAILABLE: no memory, the disk fails, it is being written. `path` is
- * copied. `site_id`: the request's, see cache_await. */
+ * sitemap may be, and the index does not list it; AWAIT_UNAVAILABLE: the index lists it, no memory,
+ * the disk fails, it is being written. `path` is copied. `site_id`: the request's, see cache_await.
+ */
 void served_files_await(struct served_files *files, size_t source, const char *path,
                         int64_t site_id, resource_awaited *done, void *context);
 

@@ -71,8 +71,16 @@ bool reasons_of(const struct source_standing *s, reasons_add *add, void *context
         whole = add_text(&detail, "source-failing", add, context);
     }
     if (s->held > 0)
-        whole &= add_number(s, "source-held", s->held, "removal is held back by the shrink guard",
-                            "removals are held back by the shrink guard", add, context);
+        whole &=
+            s->serve
+                ? add_number(s, "source-held", s->held,
+                             "removal is held back by the shrink guard; if its file is gone, "
+                             "crawlers get the last version in memory, else 503",
+                             "removals are held back by the shrink guard; of files that are gone, "
+                             "crawlers get the last version in memory, else 503",
+                             add, context)
+                : add_number(s, "source-held", s->held, "removal is held back by the shrink guard",
+                             "removals are held back by the shrink guard", add, context);
     if (s->refused > 0)
         whole &= s->states == NULL
                      ? add_number(s, "source-problems", s->refused,

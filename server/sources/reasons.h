@@ -13,6 +13,7 @@ struct source_standing {
     const char *name;       /* of the source; NULL: the registered sitemaps of all sites */
     const char *failure;    /* why its folder or list could not be read; NULL: it could be */
     uint64_t held;          /* removals that the shrink guard holds back */
+    bool serve;             /* a folder whose files this server serves */
     uint64_t refused;       /* refused files; if it has `states`, refused members of its list */
     const uint64_t *states; /* number of watched sitemaps by enum check_state; NULL: none */
 };

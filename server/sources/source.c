@@ -126,12 +126,14 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
                           "symlinks lead out of the folder and are"),
                    outcome->outside_path, plural(outcome->outside, "", ", ..."));
     if (held > 0 && s->held != held)
-        source_log(s, LEVEL_WARNING, "source-removals-held",
-                   "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to remove %s",
-                   held,
-                   plural(held, "entry whose URL no file of the folder has is",
-                          "entries whose URLs no file of the folder has are"),
-                   plural(held, "it", "them"));
+        source_log(
+            s, LEVEL_WARNING, "source-removals-held",
+            "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to remove %s%s", held,
+            plural(held, "entry whose URL no file of the folder has is",
+                   "entries whose URLs no file of the folder has are"),
+            plural(held, "it", "them"),
+            s->settings.serve ? "; crawlers get the last version of a file in memory, else 503"
+                              : "");
     if (outcome->result.frozen > 0 && s->frozen != outcome->result.frozen)
         source_log(s, LEVEL_INFO, "source-frozen",
                    "%" PRIu64 " %s held until the thaw: the index is frozen",

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/base/clock.h"
 #include "server/input/sitemap_file.h"
+#include "server/rules/lastmod.h"
 #include "server/sources/folder/beneath.h"
 #include "server/sources/source.h"
 
@@ -389,6 +391,7 @@ void sources_health(const struct source_list *list, size_t at, struct source_hea
     pthread_mutex_lock(&s->lock);
     *out = (struct source_health){
         .name = s->settings.name,
+        .serve = s->settings.serve,
         .state = s->state,
         .scanning = s->scanning,
         .failing = s->failed_at != 0,
@@ -474,6 +477,38 @@ int sources_open_file(struct sources *s, size_t number, const char *path)
     sources_release(list);
     errno = error;
     return fd;
+}
+
+/* A folder that its source may not read any more has nothing to serve. */
+static bool is_listed(const struct source *source, const char *path, int64_t *lastmod)
+{
+    struct catalogue_view *view;
+    struct source_file file;
+    struct lastmod date;
+    bool found = false;
+    if (source->settings.closed)
+        return false;
+    if (catalogue_view_begin(source->catalogue, &view) != CATALOGUE_OK)
+        return true;
+    bool listed = catalogue_view_source_file(view, source->settings.name, path, &file, &found) !=
+                      CATALOGUE_OK ||
+                  (found && file.has_entry);
+    if (listed && found && file.lastmod != NULL &&
+        lastmod_parse(file.lastmod, strlen(file.lastmod), clock_unix_ms() / 1000, &date, NULL) ==
+            RULE_OK)
+        *lastmod = date.unix_seconds;
+    catalogue_view_end(view);
+    return listed;
+}
+
+bool sources_list_file(struct sources *s, size_t number, const char *path, int64_t *lastmod)
+{
+    struct source_list *list = sources_hold(s);
+    const struct source *source = source_list_find(list, number);
+    *lastmod = 0;
+    bool listed = source != NULL && is_listed(source, path, lastmod);
+    sources_release(list);
+    return listed;
 }
 
 bool sources_match(struct sources *s, const char *origin, const char *url_path, size_t *number,

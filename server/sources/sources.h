@@ -123,7 +123,8 @@ void source_report_done(struct source_report *report);
 /* The state of a source after its last scan, from memory: for /readyz and /metrics. Any thread;
  * never waits for I/O. */
 struct source_health {
-    const char *name;          /* borrowed from the list */
+    const char *name; /* borrowed from the list */
+    bool serve;
     struct source_state state; /* as of the last scan; zero before the first */
     bool scanning, failing;    /* failing: the last scan failed */
     enum source_watching watching;
@@ -168,6 +169,9 @@ enum catalogue_status source_scan_once(const struct source_settings *settings,
  * folder (openat2, RESOLVE_BENEATH). `path` is relative. A descriptor, or -1 with errno; ENOENT
  * also if the source has ended. */
 int sources_open_file(struct sources *s, size_t number, const char *path);
+/* Whether the file has an entry in the index, and the entry's date, Unix seconds, 0: none. True
+ * also if the catalogue cannot be read. Reads the catalogue: do not call it on an HTTP thread. */
+bool sources_list_file(struct sources *s, size_t number, const char *path, int64_t *lastmod);
 /* Finds the source with `serve` that has a site's URL path (percent-encoded, as requested): its
  * number and the relative path of the file (into `path`, SOURCE_MAX_PATH_BYTES + 1 bytes). False:
  * none exists, the path is not in normal form, or its name matches no pattern of the source. Any

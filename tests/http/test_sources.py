@@ -1261,9 +1261,61 @@ def test_served_files_follow_the_folder(served):
     served.folder.put("plain.xml", served.plain, OLD)
     eventually(lambda: served.server.get("/plain.xml")["ETag"] == first["ETag"], "the tag is that of the bytes")
     served.folder.remove("plain.xml")
-    eventually(lambda: served.server.get("/plain.xml").status == 404, "it is gone")
+    served.scan("?max_removed=1")
+    assert served.server.get("/plain.xml").status == 404, "it is gone"
     served.server.restart()
     assert served.server.get("/packed.xml.gz").status == 200
+
+
+def test_crawlers_get_the_files_whose_removal_is_held(served):
+    """An empty release: the index lists the files, and crawlers do not get 404 for them."""
+    get = served.server.get
+    plain = get("/plain.xml")
+    served.folder.remove("plain.xml", "packed.xml.gz", "small.txt")
+    eventually(lambda: served.source()["held_removals"] == 3, "the guard holds the removals")
+    assert len(served.names()) == 3
+    kept = get("/plain.xml")
+    assert (kept.status, kept["ETag"], kept.body) == (200, plain["ETag"], plain.body), "the version in memory"
+    unread = get("/small.txt")
+    assert unread.status == 503 and unread["Retry-After"], "it was never in memory"
+    assert get("/none.xml").status == 404
+    status = sitemapd("status", "--server", f"http://{served.server.admin}", env={"SITEMAPD_TOKEN": harness.TOKEN})
+    for text in (served.ready()["source-held"], status.out):
+        assert "crawlers get the last version in memory, else 503" in text, text
+    served.server.restart()
+    assert get("/plain.xml").status == 503
+    served.scan("?max_removed=3")
+    assert [get(path).status for path in ("/plain.xml", "/packed.xml.gz", "/small.txt")] == [404] * 3
+
+
+@pytest.mark.parametrize("known", [True, False], ids=("in memory", "never served"))
+def test_crawlers_do_not_get_404_for_a_file_that_is_listed_and_unreadable(served, known):
+    get = served.server.get
+    before = get("/plain.xml") if known else None
+    os.mkfifo(served.folder.at(".fifo"))
+    os.rename(served.folder.at(".fifo"), served.folder.at("plain.xml"))
+
+    def reported():
+        reply = get("/plain.xml")
+        assert reply.status == 503 if before is None else (reply.status, reply["ETag"]) == (200, before["ETag"])
+        return served.problems() == {"plain.xml": "unreadable"}
+
+    eventually(reported, "the scan has found it")
+    assert reported() is True and "plain.xml" in served.names()
+    served.folder.put("plain.xml", urlset("/back"))
+    eventually(lambda: get("/plain.xml").body == urlset("/back"), "it can be read again")
+
+
+@pytest.mark.parametrize("mtime", [OLD - 1000, 4102444800], ids=("rolled back", "in the future"))
+def test_last_modified_never_goes_back_over_a_restart(served, mtime):
+    served.folder.put("plain.xml", urlset("/other"), mtime)
+    listed = eventually(lambda: (lambda date: date if date > utc(OLD) else None)(served.entries()["plain.xml"]), "the scan has found it")
+    date = lambda: utc(email.utils.parsedate_to_datetime(served.server.get("/plain.xml")["Last-Modified"]).timestamp())
+    before = date()
+    assert utc(OLD) < before <= listed
+    for _ in range(2):
+        served.server.restart()
+        assert date() == listed
 
 
 def test_methods_and_hosts_of_served_files(served):

@@ -83,6 +83,7 @@ static void append_sources(struct reasons *r, struct sources *sources)
                         &(struct source_standing){.name = health.name,
                                                   .failure = health.failing ? health.failure : NULL,
                                                   .held = health.state.held,
+                                                  .serve = health.serve,
                                                   .refused = health.state.quarantined});
     }
     sources_release(list);

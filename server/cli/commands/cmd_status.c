@@ -147,6 +147,10 @@ static void print_source(const json_t *source)
            "", member_number(source, "listed"), files,
            remote ? plural(files, "sitemap", "sitemaps") : plural(files, "file", "files"), bad,
            member_number(source, "held_removals"), good != NULL ? good : "never");
+    if (member_number(source, "held_removals") > 0 &&
+        json_is_true(json_object_get(source, "serve")) && !remote)
+        fputs("; of held files that are gone, crawlers get the last version in memory, else 503",
+              stdout);
     if (member_text_or_null(source, "directory") == NULL &&
         member_text_or_null(source, "upstream") == NULL)
         fputs("; not declared here: --config FILE or --server URL shows whether a server reads it; "

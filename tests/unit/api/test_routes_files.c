@@ -49,7 +49,7 @@ static int setup(void **state)
                                                  .threads = 1,
                                                  .fresh_ms = 60000,
                                                  .open = open_file,
-                                                 .open_context = w};
+                                                 .context = w};
     static const char *const names[] = {"a.xml", "robots.txt", "sitemap_index.xml"};
     for (size_t i = 0; i < 3; i++) {
         char name[200];

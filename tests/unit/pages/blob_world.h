@@ -70,7 +70,7 @@ static inline void start(struct world *w, uint64_t budget, uint32_t fresh_ms)
                                                  .threads = 2,
                                                  .fresh_ms = fresh_ms,
                                                  .open = open_file,
-                                                 .open_context = w};
+                                                 .context = w};
     w->cut = NULL;
     atomic_store(&w->opened, 0);
     w->files = served_files_new(&options);
