@@ -100,8 +100,7 @@ struct page_map {
     struct resource **robots; /* of each site, a reference; NULL: none */
     struct resource **keys;   /* likewise, of IndexNow */
     struct str text;          /* every path and target */
-    /* The policies that it was made of, to be compared and not read: they may be freed. */
-    const struct publish_policies *policies;
+    uint64_t policies;        /* as in struct page_map_of */
 };
 
 void page_map_ref(const struct page_map *r)
@@ -260,12 +259,14 @@ static struct resource *text_new(struct str *text)
     return robots;
 }
 
+/* Urlsets count: their pages drop Sitemap lines from the operator's text. */
 static bool same_pages(const struct registry_site *a, const struct registry_site *b)
 {
-    if (a->index_count != b->index_count)
+    if (a->index_count != b->index_count || a->urlset_count != b->urlset_count)
         return false;
-    for (size_t i = 0; i < a->index_count; i++) {
-        const struct registry_index *x = &a->indexes[i], *y = &b->indexes[i];
+    const struct registry_index *x, *y;
+    for (size_t i = 0; (x = registry_site_list(a, i)) != NULL; i++) {
+        y = registry_site_list(b, i);
         if (x->page_count != y->page_count || strcmp(x->path, y->path) != 0 ||
             strcmp(x->page_pattern, y->page_pattern) != 0 ||
             (x->page_count > 0 &&
@@ -377,7 +378,7 @@ struct page_map *page_map_new(const struct page_map_of *of, const struct publish
     r->registry = registry_ref(registry);
     snprintf(r->epoch, sizeof r->epoch, "%s", of->epoch);
     r->era = of->era;
-    r->policies = policies;
+    r->policies = of->policies;
     r->any_host = registry->site_count == 1 && (policies == NULL || !policies->strict_host);
     size_t most = route_count(registry, policies);
     r->entries = calloc(most + 1, sizeof *r->entries);

@@ -32,7 +32,8 @@ struct page_map_of {
     const struct registry *registry; /* a reference is taken */
     const char *epoch;               /* copied */
     uint64_t era;
-    uint64_t mark; /* set in the places of its pages */
+    uint64_t mark;     /* set in the places of its pages */
+    uint64_t policies; /* number of the policies: they may be replaced at the same address */
 };
 
 /* Makes the map with a place in `cache` for each page. `policies` is NULL where none exist.

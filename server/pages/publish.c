@@ -244,7 +244,7 @@ static enum catalogue_status refresh_routing(struct publisher *p, struct catalog
         return status;
     p->era += new_era;
     p->mark++;
-    struct page_map_of of = {registry, epoch, p->era, p->mark};
+    struct page_map_of of = {registry, epoch, p->era, p->mark, p->policies_number};
     struct page_map *fresh = page_map_new(&of, p->policies, p->options.cache, p->routing);
     registry_unref(registry);
     if (fresh == NULL)
@@ -604,6 +604,7 @@ bool publisher_reconfigure(struct publisher *p, struct publish_policies *policie
     enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
     if (status == CATALOGUE_OK) {
         p->policies = policies;
+        p->policies_number++; /* after a failure too: the next map then shares less */
         bool restyled = atomic_exchange(&p->styled, is_styled(policies)) != is_styled(policies);
         status = catalogue_view_revisions(v, &now);
         /* A registry newer than `seen` does no harm: the next pass makes the page map again. If

@@ -35,11 +35,11 @@ struct publisher {
     /* Held by a pass while it finds changed pages and raises each `wanted`, and while policies
      * change. Never while a page is rendered or compressed, and by no build. */
     pthread_mutex_t pass_lock;
-    struct builder *builder;    /* the passes' own */
-    char epoch[EPOCH_SIZE];     /* of the catalogue seen; "" before the first pass. pass_lock */
-    uint64_t era, mark;         /* as in struct page_map_of. pass_lock */
-    uint64_t registry_revision; /* pass_lock */
-    bool *touched;              /* which sites of the registry a pass changes. pass_lock */
+    struct builder *builder; /* the passes' own */
+    char epoch[EPOCH_SIZE];  /* of the catalogue seen; "" before the first pass. pass_lock */
+    uint64_t era, mark, policies_number; /* as in struct page_map_of. pass_lock */
+    uint64_t registry_revision;          /* pass_lock */
+    bool *touched;                       /* which sites of the registry a pass changes. pass_lock */
     size_t touched_room;
 
     struct workers *builds;

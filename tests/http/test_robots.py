@@ -152,6 +152,31 @@ def test_sitemap_lines_of_own_pages_occur_once(filled):
     assert robots(filled) == wanted
 
 
+def test_pages_of_urlsets_drop_and_restore_their_lines(filled):
+    """robots.txt follows at once, keeps its bytes over a restart, and the changes list it."""
+    listed = lambda since: [p["etag"] for p in filled.api("GET", f"/v1/changes?since={since}").json()["pages"] if p["url"] == f"{ORIGIN}/robots.txt"]
+    cursor = lambda: filled.api("GET", "/v1/changes?since=0").json()["next"]
+    text = f"User-agent: *\nSitemap: {ORIGIN}/p.xml\nDisallow:\n"
+    assert patch(filled, text).status == 200 and robots(filled) == text + LINE
+    before = filled.get("/robots.txt")["ETag"]
+    urlset = filled.api("POST", "/v1/urlsets", {"url": f"{ORIGIN}/p.xml"}).json()["id"]
+    assert robots(filled) == text + LINE, "it has no page yet"
+    for _ in range(2):
+        since = cursor()
+        assert filled.api("POST", f"/v1/urls?urlset={ORIGIN}/p.xml", {"loc": f"{ORIGIN}/x"}).status == 201
+        assert filled.get("/p.xml").status == 200
+        assert robots(filled) == "User-agent: *\nDisallow:\n" + LINE
+        tag = filled.get("/robots.txt")["ETag"]
+        assert tag != before and listed(since) == [tag]
+        since = cursor()
+        filled.restart()
+        assert filled.get("/robots.txt")["ETag"] == tag and listed(since) == []
+        assert filled.api("DELETE", f"/v1/urls?urlset={ORIGIN}/p.xml&loc={ORIGIN}/x").status == 204
+        assert robots(filled) == text + LINE and listed(since) == [before]
+    assert filled.api("DELETE", f"/v1/urlsets/{urlset}").status == 200
+    assert robots(filled) == text + LINE
+
+
 def test_a_robots_file_of_the_configuration(start, tmp_path):
     (tmp_path / "robots.txt").write_text(OWN + f"sitemap: {INDEX}\nSitemap: {SHOP}/x.xml\nSitemap: {ORIGIN}/sitemap.php\n")
     conf = tmp_path / "own.conf"

@@ -34,6 +34,24 @@ def test_a_write_on_one_node_is_served_by_all(cluster):
     assert loc("two") in served(a)
 
 
+def test_robots_txt_follows_the_pages_of_urlsets_on_all_nodes(cluster):
+    nodes = cluster.three()
+    line = f"Sitemap: {ORIGIN}/p.xml\n".encode()
+    assert nodes[0].register(loc("first")).status == 201  # the index has its page
+    site = nodes[0].api("GET", "/v1/sites").json()["sites"][0]["id"]
+    assert nodes[0].api("PATCH", f"/v1/sites/{site}", {"robots": line.decode()}).status == 200
+    assert nodes[0].api("POST", "/v1/urlsets", {"url": f"{ORIGIN}/p.xml"}).status == 201
+    for node in nodes:
+        eventually(lambda node=node: line in node.get("/robots.txt").body, "the site's own line")
+    equal(nodes)
+    since = [node.api("GET", "/v1/changes?since=0").json()["next"] for node in nodes]
+    assert nodes[0].api("POST", f"/v1/urls?urlset={ORIGIN}/p.xml", {"loc": f"{ORIGIN}/x"}).status == 201
+    for node, at in zip(nodes, since):
+        eventually(lambda node=node: line not in node.get("/robots.txt").body, "the page replaces it")
+        listed = {page["url"]: page["etag"] for page in node.api("GET", f"/v1/changes?since={at}&wait=60").json()["pages"]}
+        assert listed[f"{ORIGIN}/robots.txt"] == node.get("/robots.txt")["ETag"]
+
+
 def test_a_list_does_not_outlast_who_waits_on_another_node(cluster):
     """The lock reaches over all nodes, and so does the bound of what a site's token may keep others waiting."""
     a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "2s"})

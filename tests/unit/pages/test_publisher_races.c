@@ -99,6 +99,25 @@ static void policies_change_during_a_pass(void **state)
     assert_true(page_holds(f, "two") == false); /* no host but the site's own */
 }
 
+/* Other policies may be at the address of those that the page map was made of. */
+static void policies_at_a_reused_address_change_robots_txt(void **state)
+{
+    struct fixture *f = *state;
+    struct publish_site site = {.origin = ORIGIN, .robots_prefix = "User-agent: a\n"};
+    struct publish_policies policies = {.sites = &site, .count = 1, .free = keep_policies};
+    struct site_target found;
+    for (int i = 0; i < 2; i++) {
+        assert_true(publisher_reconfigure(f->publisher, &policies));
+        const struct page_map *routing = publisher_page_map(f->publisher);
+        page_map_find(routing, "www.example.com", "/robots.txt", &found);
+        assert_int_equal(found.kind, ROUTE_ROBOTS);
+        assert_memory_equal(found.robots->bytes, site.robots_prefix, strlen(site.robots_prefix));
+        publisher_page_map_done(routing);
+        site.robots_prefix = "User-agent: b\n";
+    }
+    assert_true(publisher_reconfigure(f->publisher, NULL));
+}
+
 /* Commits that overtake every attempt: the last one answers who asked before it. */
 static void a_cold_build_ends_under_a_stream_of_commits(void **state)
 {
@@ -177,6 +196,7 @@ int main(void)
         TEST(a_reader_after_the_acknowledgement_gets_the_new_page),
         TEST(a_commit_during_a_pass_is_not_hidden),
         TEST(policies_change_during_a_pass),
+        TEST(policies_at_a_reused_address_change_robots_txt),
         TEST(a_cold_build_ends_under_a_stream_of_commits),
         TEST(a_cold_page_is_built_once),
     };
