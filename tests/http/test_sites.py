@@ -183,6 +183,18 @@ def test_an_alias_in_another_sites_domain_needs_a_token_for_all_sites(start):
     assert claim(me, "m.example.com").status == 200
 
 
+def test_www_is_not_part_of_a_sites_domain(start):
+    """Beside https://www.example.com no other tenant gets m.example.com, even from a name of that domain."""
+    me, bare, shop, deep = ORIGIN, "https://example.org", SHOP, "https://shop.example.com"
+    server = start(sites=(me, bare, "https://www.example.org", shop, deep, "https://www.net"))
+    tokens = {origin: server.make_token(f"t{n}", "--site", origin, "--role", "admin") for n, origin in enumerate((me, bare, shop, deep, "https://www.example.org"))}
+    claim = lambda origin, host: server.api("PATCH", f"/v1/sites/{site_id(server, origin)}", {"add_host_aliases": [host]}, token=tokens[origin])
+    for origin, host in ((shop, "m.example.com"), (shop, "example.com"), (deep, "example.com"), (deep, "m.example.com"), ("https://www.example.org", "m.example.org")):
+        problem(claim(origin, host), 409, "host-taken", "host_aliases")
+    for origin, host in ((me, "example.com"), (me, "m.example.com"), (deep, "m.shop.example.com"), (bare, "m.example.org"), (shop, "a.net")):
+        assert claim(origin, host).status == 200, (origin, host)
+
+
 def test_an_alias_of_one_sites_token_takes_no_name_below_it(start):
     """Otherwise one could have all of "co.uk", and no other site an alias there."""
     server = start(sites=(ORIGIN, SHOP))

@@ -120,12 +120,33 @@ static bool lies_below(struct name a, struct name b)
            memcmp(a.text + a.len - b.len, b.text, b.len) == 0;
 }
 
-/* Whether a name of another site is closer to `host` than the site's own name: it is a parent
- * domain of `host`, or below it while the site's own is not. */
+static bool lies_within(struct name a, struct name b)
+{
+    return lies_below(a, b) || (a.len == b.len && memcmp(a.text, b.text, b.len) == 0);
+}
+
+/* A site's domain: its host without "www.". */
+static struct name domain_of(struct name host)
+{
+    bool www = host.len > 4 && memcmp(host.text, "www.", 4) == 0 &&
+               memchr(host.text + 4, '.', host.len - 4) != NULL;
+    return www ? (struct name){host.text + 4, host.len - 4} : host;
+}
+
+/* Whether `host` is above a name of another site, and not above the site's own. */
+static bool is_above(struct name host, struct name other, struct name own)
+{
+    return lies_within(other, host) && !lies_within(domain_of(own), host);
+}
+
+/* Whether the domain of another site is closer to `host` than the site's own: `host` is in it, or
+ * above it. Of example.com and www.example.com, which have the same domain, the first has it. */
 static bool is_nearer(struct name host, struct name other, struct name own)
 {
-    return (lies_below(host, other) && !(lies_below(host, own) && own.len > other.len)) ||
-           (lies_below(other, host) && !lies_below(own, host));
+    struct name theirs = domain_of(other), ours = domain_of(own);
+    bool in_ours = lies_within(host, ours) &&
+                   (ours.len > theirs.len || (ours.len == theirs.len && own.len == ours.len));
+    return (lies_within(host, theirs) && !in_ours) || is_above(host, theirs, own);
 }
 
 /* Whether another site's domain is closer to the host than the site's own. Does not return which
@@ -141,7 +162,7 @@ static bool belongs_to_another(const struct registry *r, const char *host,
         bool nearer = other != site && is_nearer(name, own_name(other), own);
         for (size_t k = 0; other != site && k < other->alias_host_count && !nearer; k++) {
             const struct name alias = name_of(other->alias_hosts[k]);
-            nearer = is_nearer(name, alias, own) && (other->managed || !lies_below(name, alias));
+            nearer = other->managed ? is_nearer(name, alias, own) : is_above(name, alias, own);
         }
         if (nearer)
             return true;
