@@ -126,7 +126,7 @@ static const struct standard {
      "Permission denied: the token is for another site (`token-of-another-site`), needs a higher "
      "role (`token-role`), may not change this because it is outside its prefix or registered by "
      "another (`outside-token-scope`), or needs to be a token for all sites "
-     "(`needs-token-of-all-sites`).",
+     "(`needs-token-of-all-sites`) or for a whole site (`needs-token-of-whole-site`).",
      NULL, NULL},
     {404, names_one, "NotFound",
      "There is nothing of this name (`not-found`, `index-unknown`, `site-unknown`, `page-empty`).",

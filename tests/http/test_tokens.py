@@ -155,7 +155,7 @@ CALLS = [
     ("DELETE", "/v1/urls", lambda w: (f"/v1/urls?urlset={q((p := w.page_url())['urlset'])}&loc={q(p['loc'])}", None), row(204, 204, 204, 403, 403, 403, 403)),
     ("DELETE", "/v1/urls/{id}", lambda w: (w.page_url()["path"], None), row(204, 204, 204, 403, 403, 404, 403)),
     ("DELETE", "/v1/urls/{id}", lambda w: (w.page_url("blog/")["path"], None), row(204, 204, 204, 403, 403, 204, 403)),
-    ("GET", "/v1/render", lambda w: w.made() and (f"/v1/render?index={q(INDEX)}", None), row(200, 200, 200, 200, 200, 404, 404)),
+    ("GET", "/v1/render", lambda w: w.made() and (f"/v1/render?index={q(INDEX)}", None), row(200, 200, 200, 200, 200, 403, 404)),
     ("GET", "/v1/backup", lambda w: ("/v1/backup", None), row(200, 403, 403, 403, 403, 403, 403)),
     ("GET", "/v1/sites/{id}/copy", lambda w: (f"/v1/sites/{w.site(ORIGIN)}/copy", None), row(200, 403, 403, 403, 403, 403, 403)),
     ("POST", "/v1/sites/import", lambda w: ("/v1/sites/import", None), row(415, 415, 403, 403, 403, 403, 415)),

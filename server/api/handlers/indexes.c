@@ -297,12 +297,17 @@ static enum catalogue_status render_work(struct call *call, struct catalogue_vie
     enum catalogue_status status;
     uint32_t number = (uint32_t)call_number(call, "page");
 
-    /* A page has all locs, so a token with a prefix may not see it. */
-    if (index == NULL || !grant_has_site(&request->grant, index->site_id) ||
-        !grant_has_whole(&request->grant)) {
+    if (index == NULL || !grant_has_site(&request->grant, index->site_id)) {
         enum rule_code unknown = urlset != NULL ? RULE_URLSET_UNKNOWN : RULE_INDEX_UNKNOWN;
         reply_problem(&request->reply, 404, rule_code_word(unknown),
                       urlset != NULL ? "urlset" : "index", rule_code_sentence(unknown));
+        return CATALOGUE_OK;
+    }
+    /* A page has all locs. */
+    if (!grant_has_whole(&request->grant)) {
+        reply_problem(&request->reply, 403, "needs-token-of-whole-site", NULL,
+                      "permission denied: a page needs a token for a whole site, not limited to a "
+                      "prefix");
         return CATALOGUE_OK;
     }
     status = publish_render_page(view, index->id, number,
