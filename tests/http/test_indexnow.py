@@ -72,6 +72,23 @@ def test_a_gap_that_cannot_be_passed_is_reported_once(endpoint, tmp_path):
         server.stop()
 
 
+def test_rejections_are_reported_where_users_look(endpoint, tmp_path):
+    server = with_urlset(endpoint, tmp_path)
+    reasons = lambda: {r["code"]: r["detail"] for r in server.api("GET", "/readyz").json()["reasons"]}
+    endpoint.answer = 500
+    try:
+        assert server.cli("url", "add", f"{ORIGIN}/a", "--urlset", "/all.xml").code == 0
+        eventually(lambda: "indexnow-failing" in reasons(), "it is rejected")
+        assert "the page URLs of 1 site;" in reasons()["indexnow-failing"] and "indexnow-failed" in server.log()
+        assert "page URLs of 1 site" in sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token}).out
+        assert b"[-]engines: indexnow-failing" in server.api("GET", "/readyz?verbose").body
+        endpoint.answer = 200
+        eventually(lambda: "indexnow-failing" not in reasons(), "it is accepted", 120)
+    finally:
+        endpoint.answer = 200
+        server.stop()
+
+
 def test_retry_after_is_respected(endpoint, tmp_path):
     """Two sites, both refused: the one whose engine says `Retry-After` waits for so long, the other is notified again."""
     other = "https://other.example"

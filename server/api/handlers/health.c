@@ -213,6 +213,19 @@ static void append_engines(struct reasons *r, const struct app_context *app)
     }
 }
 
+/* Likewise an IndexNow endpoint: unsent page URLs are dropped after a day. */
+static void append_indexnow(struct reasons *r, const struct app_context *app)
+{
+    char detail[160];
+    int failing = atomic_load(&app->indexnow.failing);
+    if (failing == 0)
+        return;
+    snprintf(detail, sizeof detail,
+             "IndexNow does not accept the page URLs of %d %s; the log (indexnow-failed) says why",
+             failing, plural((uint64_t)failing, "site", "sites"));
+    append_reason(r, "indexnow-failing", detail);
+}
+
 static void append_clock(struct reasons *r, int64_t changed_at, int64_t now)
 {
     char changed[21], clock[21], detail[200];
@@ -438,6 +451,7 @@ enum handled health_ready(void *context, struct request *request)
     append_children(&reasons, app);
     end_check(&reasons, "sources");
     append_engines(&reasons, app);
+    append_indexnow(&reasons, app);
     end_check(&reasons, "engines");
     append_frozen(&reasons, app);
     end_check(&reasons, "frozen");
