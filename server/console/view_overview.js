@@ -5,7 +5,7 @@ import {ago, badge, codeOf, count, el, further, lines, link, none, number, secti
 import {COVERS, crawlerSentence} from './view_crawlers.js';
 import {engineLines, enginesTable} from './view_engines.js';
 import {changeLine} from './view_history.js';
-import {indexColumns} from './view_sites.js';
+import {indexColumns, ownTroubles} from './view_sites.js';
 import {badText, sourceBadge} from './view_sources.js';
 import {summary} from './view_stats.js';
 
@@ -29,12 +29,26 @@ function adviceOf({code, detail}) {
 }
 
 /* `more`: lines about what /readyz does not know. */
-export function healthBox(health, more = []) {
+function healthBox(health, more = []) {
   if (health.status === 'ok' && more.length === 0) return el('p', {class: 'health'}, badge('good', 'All is well'), ' The index pages are served, and no checked sitemap has a problem.');
   return el('div', {class: 'health'},
     el('p', {}, /^(ok|degraded)$/.test(health.status) ? badge('warn', 'Needs attention') : badge('bad', 'Nothing can be served')),
     el('ul', {}, more.map((one) => el('li', {}, one)), (health.reasons || []).map((reason) =>
       el('li', {}, reason.detail.replace(/(; GET|: create one with) .*/, '').replace(/^(\S+:) answers/, '$1 its index answers'), '. ', adviceOf(reason), ' ', codeOf(reason.code)))));
+}
+
+/* Reasons about single sites, and about what only the operator configures. */
+const OF_SITES = /^(source-|registered-checks$|frozen$|alias-|engine-|indexnow-|config-)/;
+
+/* /readyz names the troubles of all sites. With a token for one site, the box has those of its site, and one line
+ * without names about the server. */
+export async function health(context, sources, engines) {
+  const answer = await get('/readyz');
+  if (!context.me.site) return healthBox(answer, engineLines(engines));
+  const own = await ownTroubles(sources, engines);
+  const codes = answer.reasons.map(({code}) => code).filter((code) => !OF_SITES.test(code));
+  if (codes.length > 0) own.push(['The server itself has a problem; its operator can see the details. ', codes.map((code) => [codeOf(code), ' '])]);
+  return healthBox({status: answer.status === 'unavailable' ? answer.status : own.length > 0 ? 'degraded' : 'ok'}, own);
 }
 
 const tile = (n, more, name, hash) => el('a', {class: 'tile', href: hash}, el('strong', {}, number(n), more && ' or more'), ' ', el('span', {}, n === 1 ? name : name + 's'));
@@ -48,15 +62,15 @@ function sourceLine(source) {
 }
 
 export async function overview(context) {
-  const [health, sites, list, sources, crawlers, {engines}, charts, history] = await Promise.all([
-    get('/readyz'), get('/v1/sites', {limit: 1000}), get('/v1/indexes'), get('/v1/sources'), get('/v1/crawlers'), get('/v1/engines'), summary(),
+  const [sites, list, sources, crawlers, {engines}, charts, history] = await Promise.all([
+    get('/v1/sites', {limit: 1000}), get('/v1/indexes'), get('/v1/sources'), get('/v1/crawlers'), get('/v1/engines'), summary(),
     context.hasHistory() ? get('/v1/history', {limit: CHANGES}) : {changes: []},
   ]);
   const indexes = list.indexes;
   const entries = indexes.some((one) => one.entries === null) ? null : indexes.reduce((sum, one) => sum + one.entries, 0);
   const pages = indexes.reduce((sum, one) => sum + one.pages.length, 0);
   const content = [
-    healthBox(health, engineLines(engines)),
+    await health(context, sources.sources, engines),
     el('div', {class: 'tiles'},
       tile(entries, list.next, 'sitemap', '#/entries'),
       tile(pages, list.next, 'index page', '#/sites'),

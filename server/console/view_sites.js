@@ -113,6 +113,12 @@ async function readSite(site, sources, engines, [indexes, urlsets]) {
   return {lists: [...indexes.indexes, ...urlsets.urlsets], partly: Boolean(indexes.next || urlsets.next), sources: sources.filter((one) => one.site === site.origin || one.site === null), checks: bad, more: Boolean(checks.next), engines: said.engines};
 }
 
+/* What is wrong with the site of a token for one site. */
+export async function ownTroubles(sources, engines) {
+  const [{sites: [site]}, ...lists] = await Promise.all(['sites', 'indexes', 'urlsets'].map((kind) => get('/v1/' + kind)));
+  return site ? troubles(site, await readSite(site, sources, engines, lists)) : [];
+}
+
 function siteSection(context, site, indexes, urlsets, wrong) {
   return el('section', {},
     el('h2', {class: 'with-buttons'}, el('span', {class: 'url'}, site.origin), ' ', site.frozen ? badge('warn', 'Frozen') : null,

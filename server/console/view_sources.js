@@ -4,8 +4,7 @@
 import {get, post, remove} from './api.js';
 import {ago, approval, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, further, lines, link, none, number, section, table, time, to} from './dom.js';
 import {CHECKS, checkBadge, fileRemedy, placeRemedy, remedyOf} from './view_entries.js';
-import {engineLines} from './view_engines.js';
-import {healthBox} from './view_overview.js';
+import {health} from './view_overview.js';
 import {countsText} from './view_sites.js';
 
 /* A list's members are not files, and have no column. */
@@ -186,12 +185,12 @@ export async function checks(context, where) {
 }
 
 export async function problems(context) {
-  const [health, list, indexes, {engines}] = await Promise.all([get('/readyz'), get('/v1/sources'), get('/v1/indexes'), get('/v1/engines')]);
+  const [list, indexes, {engines}] = await Promise.all([get('/v1/sources'), get('/v1/indexes'), get('/v1/engines')]);
   const noted = list.sources.filter((source) => source.problems.length > 0 || source.remarks.length > 0);
   return {
     title: 'Problems',
     content: [
-      section('Server', healthBox(health, engineLines(engines))),
+      section('Server', await health(context, list.sources, engines)),
       section('Files of sources', noted.length > 0 ? noted.map(findings) : none('No rejected files, no warnings.')),
       section('Remote sitemaps',
         list.sources.filter((one) => one.checks).map((one) => el('p', {}, one.name, ': ', foundText(one.checks, one.name))),

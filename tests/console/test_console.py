@@ -1085,6 +1085,25 @@ def test_reasons_lead_to_where_something_can_be_done(there, elsewhere):
         assert there.driver.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0, view
 
 
+def test_a_token_for_one_site_sees_the_problems_of_its_site_alone(there, elsewhere):
+    tokens = {origin: elsewhere.make_token(f"tenant{n}", "--site", origin, "--role", "admin") for n, origin in enumerate((ORIGIN, elsewhere.base))}
+    for view in ("overview", "problems"):
+        there.open(view, tokens[ORIGIN])
+        there.wait_text("Frozen: writes are rejected")
+        assert "Needs attention" in there.text() and "shop" not in there.text() and elsewhere.base not in there.text()
+        assert len(there.all(".health li")) == 1
+        there.open(view, tokens[elsewhere.base])
+        there.wait_text("Source shop: 1 ")
+        assert "rozen" not in there.text() and ORIGIN not in there.text()
+    # Of a problem of the server only the code is shown.
+    there.driver.execute_script("""
+        const ask = fetch, reply = JSON.stringify({status: 'degraded', reasons: [{code: 'clock-behind', detail: 'SECRET'}, {code: 'source-failing', detail: 'SECRET'}]});
+        window.fetch = (to, ...more) => String(to).endsWith('/readyz') ? Promise.resolve(new Response(reply, {headers: {'Content-Type': 'application/json'}})) : ask(to, ...more);""")
+    there.go("overview")
+    there.wait_text("The server itself has a problem; its operator can see the details. clock-behind")
+    assert "SECRET" not in there.text() and "source-failing" not in there.text()
+
+
 def test_the_list_of_sitemaps_shows_how_each_was_found(there, elsewhere):
     there.open(f"entries?index={q(elsewhere.base)}/sitemap_index.xml", elsewhere.token)
     there.wait_text("/s/gone.xml")
