@@ -199,7 +199,7 @@ static void gather_sitemap(struct gathering *of, const struct notify_sitemap *wh
 
     for (unsigned i = 0; i < of->count; i++) {
         if (is_of(&of->each[i], what)) {
-            of->each[i].more++;
+            of->each[i].more += strcmp(of->each[i].loc, what->loc) != 0;
             return;
         }
         of_site += strcmp(of->each[i].site, what->site) == 0;

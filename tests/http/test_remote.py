@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """Remote sources against an origin of many faults: nothing it sends costs more than its own poll, and nothing it says leads elsewhere."""
 
+import contextlib
 import gzip
 import random
 import re
@@ -28,6 +29,26 @@ def config(base, **more):
 
 def body(server, origin):
     return ask(server.public, "GET", "/sitemap_index.xml", host=f"{origin.address}:{origin.port}").body.decode()
+
+
+def test_what_cannot_be_stored_is_not_reported(start):
+    """Another process holds the catalogue's lock: a result is in the log once, when it is stored."""
+    with Origin() as origin:
+        base = f"http://127.0.0.2:{origin.port}"
+        origin.answers.update({"/list.xml": answer(200, index(base + "/a.xml")), "/a.xml": answer(200, urlset(base + "/p"))})
+        server = start(sites=(), config=config(base))
+        poll = lambda: server.api("POST", f"/v1/checks?loc={quote(base + '/a.xml')}")
+        state = lambda reply: reply.status == 200 and reply.json()["check"]["state"]
+        eventually(lambda: state(poll()) == "good", "it is polled")
+        server.restart(write_timeout="1s")
+        with contextlib.closing(sqlite3.connect(server.database, timeout=60, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            origin.answers["/a.xml"] = answer(404)
+            eventually(lambda: poll().status != 200 and "check-not-kept" in server.log(), "it cannot be stored")
+            assert "check-problem" not in server.log()
+            db.execute("ROLLBACK")
+        eventually(lambda: state(poll()) == "gone", "it is stored")
+        assert server.log().count("check-problem") == 1
 
 
 def test_what_takes_long_to_read_leaves_other_sites_their_part(start):

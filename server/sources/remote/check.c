@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/base/clock.h"
+#include "server/base/str.h"
 #include "server/rules/http/freshness.h"
 #include "server/rules/lastmod.h"
 #include "server/sources/child_store.h"
@@ -142,11 +143,6 @@ static void apply_split(struct poll *p, const struct sitemap_file *file, struct 
     record->newest_lastmod = record->remarks = NULL;
     record->full_at = p->now;
     record->changed_at = s->dates.changed ? p->now : record->changed_at;
-    if (s->dates.changed)
-        remote_report(p->remote, 2, "source-file-split", p->source->settings->name,
-                      "%s: its %" PRIu64 " page URLs are a urlset: %s%s%s", record->loc, file->urls,
-                      split_did(p), split_describe_dropped(p) != NULL ? "; " : "",
-                      split_describe_dropped(p) != NULL ? split_describe_dropped(p) : "");
 }
 
 /* Requests a poll of its list, after this result is in the catalogue. */
@@ -277,28 +273,102 @@ static uint32_t settle_bad(struct poll *p, const struct child_verdict *v,
     return interval_trouble(v->state, record->failures, bounds);
 }
 
-static void report_state(struct poll *p, const struct check_record *record)
+static bool copy_record(struct check_record *to, const struct check_record *from,
+                        struct record_list *keep)
 {
-    struct remote *r = p->remote;
-    enum check_state before = p->record.state;
-    const char *source = p->source != NULL ? p->source->settings->name : NULL;
-    const struct remote_moved moved = {.record = record,
-                                       .site = p->site->origin,
-                                       .before = before,
-                                       .was_stale = (p->record.marks & CHECK_DATE_STALE) != 0};
+    bool failed = false;
+    *to = *from;
+    const char **const texts[] = {&to->loc,     &to->source,        &to->etag,
+                                  &to->remarks, &to->last_modified, &to->newest_lastmod,
+                                  &to->problem, &to->detail};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i] = record_keep(keep, *texts[i], &failed);
+    return !failed;
+}
+
+static void report_free(struct check_report *report)
+{
+    if (report != NULL)
+        record_list_done(&report->texts);
+    free(report);
+}
+
+/* Keeps what the result is to show once it is stored. False: out of memory. */
+static bool keep_report(struct poll *p, const struct settled *s, struct check_report **out)
+{
+    const struct check_record *record = &s->write.record;
+    bool split = s->dates.changed && split_was(p);
     bool is_stale = (record->marks & CHECK_DATE_STALE) != 0;
-    if (r->options.moved != NULL && (record->state != before || is_stale != moved.was_stale))
+    bool was_stale = (p->record.marks & CHECK_DATE_STALE) != 0, failed = false;
+    *out = NULL;
+    if (record->state == p->record.state && is_stale == was_stale && !split)
+        return true;
+    struct check_report *report = calloc(1, sizeof *report);
+    if (report == NULL)
+        return false;
+    struct str text = STR_INIT;
+    if (split)
+        str_append_format(&text, "%s: its %" PRIu64 " page URLs are a urlset: %s%s%s", record->loc,
+                          record->urls, split_did(p), split_describe_dropped(p) != NULL ? "; " : "",
+                          split_describe_dropped(p) != NULL ? split_describe_dropped(p) : "");
+    report->before = p->record.state;
+    report->was_stale = was_stale;
+    report->site = record_keep(&report->texts, p->site->origin, &failed);
+    report->split = split ? record_keep(&report->texts, str_text(&text), &failed) : NULL;
+    failed = !copy_record(&report->record, record, &report->texts) || failed || text.failed;
+    str_done(&text);
+    if (failed)
+        report_free(report);
+    else
+        *out = report;
+    return !failed;
+}
+
+static void show_report(struct remote *r, const struct check_report *report)
+{
+    const struct check_record *record = &report->record;
+    struct remote_source *source = run_source(r, record->source);
+    const char *name = *record->source != '\0' ? record->source : NULL;
+    const struct remote_moved moved = {.record = record,
+                                       .site = report->site,
+                                       .before = report->before,
+                                       .was_stale = report->was_stale};
+    bool is_stale = (record->marks & CHECK_DATE_STALE) != 0;
+    if (report->split != NULL)
+        remote_report(r, 2, "source-file-split", name, "%s", report->split);
+    if (r->options.moved != NULL &&
+        (record->state != report->before || is_stale != report->was_stale))
         r->options.moved(r->options.moved_context, &moved);
-    if (record->state == before)
+    if (record->state == report->before)
         return;
-    watch_count_moved(r, p->source, (int)before, record->state);
-    if (record->state == CHECK_GOOD && before != CHECK_NEW)
-        remote_report(r, 2, "check-recovered", source, "%s is good again", record->loc);
+    if (name == NULL || source != NULL) /* else it is counted no longer */
+        watch_count_moved(r, source, (int)report->before, record->state);
+    if (record->state == CHECK_GOOD && report->before != CHECK_NEW)
+        remote_report(r, 2, "check-recovered", name, "%s is good again", record->loc);
     else if (record->state != CHECK_GOOD)
-        remote_report(r, 1, "check-problem", source, "%s is %s (%s): %s", record->loc,
+        remote_report(r, 1, "check-problem", name, "%s is %s (%s): %s", record->loc,
                       check_state_word(record->state),
                       record->problem != NULL ? record->problem : "",
                       record->detail != NULL ? record->detail : "");
+}
+
+void check_report_all(struct remote *r, struct check_report **reports, bool stored)
+{
+    while (*reports != NULL) {
+        struct check_report *report = *reports;
+        *reports = report->next;
+        if (stored)
+            show_report(r, report);
+        report_free(report);
+    }
+}
+
+static void add_report(struct remote *r, struct check_report *report)
+{
+    struct check_report **end = &r->reports;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = report;
 }
 
 /* Reads the entry's date, and the date that the list claims. */
@@ -414,11 +484,15 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
     double stretched =
         run_stretch(r, p->host, p->record.site_id) * interval_jitter(wait, run_chance(r));
     record->next_at = interval_together(p->now + (int64_t)stretched, wait);
-    report_state(p, record);
     poll_count(r, child_result(v, s.dates.changed), reply->got_bytes, clock_now_ms() - p->began_ms);
     r->batch_is_news = r->batch_is_news || record->state != CHECK_GOOD ||
                        p->record.state != CHECK_GOOD || s.dates.changed;
-    if (!run_write(r, &s.write)) {
+    struct check_report *report;
+    if (keep_report(p, &s, &report) && run_write(r, &s.write)) {
+        if (report != NULL)
+            add_report(r, report);
+    } else {
+        report_free(report);
         r->load = true; /* load it again from the catalogue, and poll it again */
         if (p->ask != NULL)
             remote_request_fail(p->ask, "out of memory");
@@ -441,15 +515,7 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
 
 static bool keep_record(struct poll *p, const struct check_record *from)
 {
-    bool failed = false;
-    struct check_record *to = &p->record;
-    *to = *from;
-    const char **const texts[] = {&to->loc,     &to->source,        &to->etag,
-                                  &to->remarks, &to->last_modified, &to->newest_lastmod,
-                                  &to->problem, &to->detail};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        *texts[i] = record_keep(&p->texts, *texts[i], &failed);
-    return !failed;
+    return copy_record(&p->record, from, &p->texts);
 }
 
 /* Copies the hosts whose pages it may list. */

@@ -16,6 +16,7 @@
     60000 /* for results without news: after a crash these polls are repeated                      \
            */
 #define RETRY_MS        5000
+#define RETRY_DOUBLED   4u /* at most 80 s between tries to store results */
 #define CLOCK_SLACK_S   60
 #define LOOKED_MOST     64   /* sitemaps of a host in one step */
 #define SITE_REMOVED_S  3600 /* until a sitemap of a removed site is looked at again */
@@ -271,6 +272,8 @@ void run_flush(struct remote *r)
     r->flight = f;
     r->landing = r->waiting;
     r->waiting = NULL;
+    r->landing_reports = r->reports;
+    r->reports = NULL;
     const struct change change = {.kind = CHANGE_CHECK,
                                   .check = {.writes = r->batch, .count = r->batch_count},
                                   .by = "check",
@@ -348,9 +351,11 @@ static void land(struct remote *r)
     /* Changes of dates by our own change cannot add sitemaps to watch. */
     if (revision == r->look.revision + 1)
         r->look.revision = revision;
+    check_report_all(r, &r->landing_reports, status == CATALOGUE_OK);
     answer_polls(r, status);
     if (status == CATALOGUE_OK) {
         r->logged_not_kept = false;
+        r->failed_writes = 0;
         list_load_all(r);
         watch_load(r);
         return;
@@ -362,8 +367,11 @@ static void land(struct remote *r)
                       "results of polls could not be stored (%s); retrying",
                       catalogue_status_word(status));
     }
+    /* The stored state is loaded again, and what was due then is polled again. */
     r->load = true;
-    r->load_at_ms = clock_now_ms() + RETRY_MS;
+    r->load_at_ms = clock_now_ms() + ((int64_t)RETRY_MS << r->failed_writes);
+    if (r->failed_writes < RETRY_DOUBLED)
+        r->failed_writes++;
 }
 
 static void load(struct remote *r, int64_t now_ms)
@@ -381,6 +389,7 @@ static void load(struct remote *r, int64_t now_ms)
         poll_cancel(r->polls, "it was interrupted; retry");
     answer_all(r->waiting, "it was interrupted; retry");
     r->waiting = NULL;
+    check_report_all(r, &r->reports, false);
     r->batch_count = 0;
     r->batch_is_news = false;
     record_list_done(&r->texts);
@@ -909,6 +918,17 @@ static void check_leadership(struct remote *r)
     r->followed = !r->leads;
 }
 
+/* Answers all requests that wait for their turn. */
+static void answer_requests(struct remote *r, const char *failure)
+{
+    pthread_mutex_lock(&r->lock);
+    struct remote_ask *asks = r->asks;
+    r->asks = NULL;
+    r->asks_end = &r->asks;
+    pthread_mutex_unlock(&r->lock);
+    answer_all(asks, failure);
+}
+
 static int64_t step(struct remote *r)
 {
     int64_t now_ms = clock_now_ms();
@@ -922,8 +942,11 @@ static int64_t step(struct remote *r)
     check_clock(r, now_ms);
     load(r, now_ms);
     load_fresh(r);
-    if (r->load)
+    if (r->load) {
+        if (r->failed_writes > 0 && r->flight == NULL)
+            answer_requests(r, "busy: results of polls cannot be stored now; retry later");
         return TICK_MS;
+    }
     run_sweep_hosts(r);
     int64_t wait = serve_requests(r, now_ms);
     int64_t now = run_now(r);
@@ -965,6 +988,7 @@ static void end_flight(struct remote *r)
             continue;
         flight_free(f);
         r->flight = NULL;
+        check_report_all(r, &r->landing_reports, status == CATALOGUE_OK);
         answer_polls(r, status);
         if (status != CATALOGUE_OK)
             break;
@@ -993,6 +1017,8 @@ static void end(struct remote *r)
     answer_all(r->waiting, stopping);
     answer_all(r->landing, stopping);
     r->waiting = r->landing = NULL;
+    check_report_all(r, &r->reports, false);
+    check_report_all(r, &r->landing_reports, false);
     pthread_mutex_lock(&r->lock);
     struct remote_ask *asks = r->asks;
     struct fetch_loop *loop = r->loop;

@@ -83,6 +83,17 @@ struct remote_host {
 
 struct poll;
 
+/* What the log, metrics and notifications show of a result once it is stored. */
+struct check_report {
+    struct check_report *next;
+    struct check_record record;
+    struct record_list texts; /* of the record, and of these */
+    const char *site;         /* its origin */
+    const char *split;        /* what was split; NULL: nothing new */
+    enum check_state before;
+    bool was_stale;
+};
+
 struct remote_source {
     const struct source_settings *settings; /* of the plan */
     struct url upstream;
@@ -183,6 +194,8 @@ struct remote {
     bool batch_is_news;  /* some state, content or date has changed */
     struct record_list texts;
     struct remote_ask *waiting, *landing; /* requested polls in the batch, in the flight */
+    struct check_report *reports, *landing_reports; /* the same */
+    unsigned failed_writes;                         /* in a row */
     struct flight *flight;
     int64_t flying[CHECK_WRITES_MAX]; /* the rows in the flight */
     size_t flying_count;
@@ -358,6 +371,9 @@ bool check_serves(const struct poll *p);
  * none. */
 void check_settle(struct poll *p, const struct child_verdict *v, const struct fetch_reply *reply,
                   const struct sitemap_file *file);
+
+/* Shows the results if they were stored, and frees the list. */
+void check_report_all(struct remote *r, struct check_report **reports, bool stored);
 
 /* ---- public_look.c */
 /* Requests a good sitemap at its public address, if that is due: true, the poll settles later, and
