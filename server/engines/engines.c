@@ -9,6 +9,7 @@
 #include "server/engines/engines.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +61,10 @@ struct engines {
     bool transferred;
     enum fetch_status status;
     struct fetch_reply *reply;
-    /* The current write; the writer's thread sets the result. */
-    atomic_int written;
+    /* The current write; the writer's thread sets the result. Under the lock, so that it has woken
+     * the loop before the result is seen, after which the loop may be freed. */
+    pthread_mutex_t lock;
+    int written;
 };
 
 static int64_t unix_now(void)
@@ -251,26 +254,38 @@ static const struct engine_sitemap *find_loc(const struct engine_list *list, con
 static void on_written(void *context, struct change_result *result)
 {
     struct engines *all = context;
-    atomic_store(&all->written, result->status == CATALOGUE_OK ? WRITE_DONE : WRITE_FAILED);
+    pthread_mutex_lock(&all->lock);
+    all->written = result->status == CATALOGUE_OK ? WRITE_DONE : WRITE_FAILED;
     fetch_loop_wake(all->loop);
+    pthread_mutex_unlock(&all->lock);
 }
 
-/* Waits even if the server stops, since the writer uses `all`. After a failure, visits pause, or
- * the same request would be repeated at once. */
-static void write_result(struct engine *e, const struct change_engine *write)
+static int write_state(struct engines *all)
+{
+    pthread_mutex_lock(&all->lock);
+    int written = all->written;
+    pthread_mutex_unlock(&all->lock);
+    return written;
+}
+
+/* Waits even if the server stops, since the writer uses `all`. After a failure (false), visits
+ * pause, or the same request would be repeated at once. */
+static bool write_result(struct engine *e, const struct change_engine *write)
 {
     struct engines *all = e->all;
     const struct change change = {.kind = CHANGE_ENGINE, .engine = *write, .context = all};
-    atomic_store(&all->written, WRITE_ASKED);
+    all->written = WRITE_ASKED;
     catalogue_submit(all->catalogue, &change, on_written);
-    while (atomic_load(&all->written) == WRITE_ASKED)
+    int written;
+    while ((written = write_state(all)) == WRITE_ASKED)
         fetch_loop_poll(all->loop, LOOK_MS);
-    if (atomic_load(&all->written) == WRITE_DONE)
-        return;
+    if (written == WRITE_DONE)
+        return true;
     e->paused_until = unix_now() + LOST_SECONDS;
     log_event(LOG_LEVEL_WARNING, "engine-not-kept",
               "%s: its results cannot be stored; the next query is in %d minutes", e->name,
               LOST_SECONDS / 60);
+    return false;
 }
 
 /* Sums for metrics and /readyz, which do not read the catalogue. */
@@ -540,9 +555,10 @@ static void record(struct visit *v, enum engine_state state)
     };
     if (v->listed)
         read_others(v, &write.all, &write.gone);
-    write_result(v->e, &write);
+    bool written = write_result(v->e, &write);
     count_states(v->e);
-    log_state(v, state); /* after the API and the metrics show it */
+    if (written)
+        log_state(v, state); /* after the API and the metrics show it */
 }
 
 /* Visits a site. False: without result; it stays due. */
@@ -700,6 +716,7 @@ static void free_engines(struct engines *all)
     }
     address_guard_done(&all->guard);
     config_unref(all->config);
+    pthread_mutex_destroy(&all->lock);
     free(all);
 }
 
@@ -709,6 +726,7 @@ struct engines *engines_start(struct config *config, struct catalogue *catalogue
     struct engines *all = config->engine_count > 0 ? calloc(1, sizeof *all) : NULL;
     if (all == NULL)
         return NULL;
+    pthread_mutex_init(&all->lock, NULL);
     all->config = config_ref(config);
     all->catalogue = catalogue;
     all->counts = counts;

@@ -311,10 +311,12 @@ def test_an_outcome_that_cannot_be_stored_causes_no_request_loop(start, google):
     server.restart(write_timeout="1s")
     with contextlib.closing(sqlite3.connect(server.database, timeout=60, isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")
+        google.fault = (500, {})
         server.reload(text)
         server.wait_for_log("engine-not-kept")
         time.sleep(3)  # enough for three requests
         assert google.count("list") == 1
+        assert "engine-failed" not in server.log(), "it is logged once it is stored"
         db.execute("ROLLBACK")
 
 
