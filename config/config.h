@@ -272,8 +272,8 @@ struct config_reader {
     void *context;
 };
 
-/* Calls `each` for every setting outside named sections that differs; `live`: a reload may change
- * it in a running server. Secrets are never compared. */
+/* Calls `each` for every setting that differs and every section that only one has; `live`: a reload
+ * may change it. A `section` with a name is given as in the file. Secrets are never compared. */
 typedef void config_difference(void *context, const char *section, const char *key, bool live);
 void config_compare(const struct config *a, const struct config *b, config_difference *each,
                     void *context);

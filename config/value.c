@@ -469,7 +469,8 @@ static size_t element_size(enum setting_storage storage)
 
 /* Whether both configurations have the same value. Compares lists, which are of texts, element by
  * element. */
-static bool setting_equal(const struct setting *s, const struct config *a, const struct config *b)
+/* `a`, `b`: a struct config, or sections of one kind. */
+static bool setting_equal(const struct setting *s, const void *a, const void *b)
 {
     const void *x = field_of(s, a), *y = field_of(s, b);
 
@@ -788,6 +789,38 @@ void setting_assign(const struct setting *s, void *base, const char *text, struc
     }
 }
 
+static const struct config_named *find_named(const struct config *c, const struct section_table *t,
+                                             const char *name, size_t likely)
+{
+    size_t count = section_count(c, t);
+
+    if (likely < count && strcmp(section_at(c, t, likely)->name, name) == 0)
+        return section_at(c, t, likely);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(section_at(c, t, i)->name, name) == 0)
+            return section_at(c, t, i);
+    return NULL;
+}
+
+/* Reports the sections of `a` that `b` has not (as `missing`), and (`each_setting`) the settings
+ * that differ in those of both. A reload may change them all. */
+static void compare_sections(const struct config *a, const struct config *b,
+                             const struct section_table *t, const char *missing, bool each_setting,
+                             config_difference *each, void *context)
+{
+    for (size_t i = 0; i < section_count(a, t); i++) {
+        const struct config_named *x = section_at(a, t, i), *y = find_named(b, t, x->name, i);
+        char title[128];
+
+        snprintf(title, sizeof title, "%s \"%s\"", t->section, x->name);
+        if (y == NULL)
+            each(context, title, missing, true);
+        for (size_t k = 0; y != NULL && each_setting && k < t->setting_count; k++)
+            if (!setting_equal(&t->settings[k], x, y))
+                each(context, title, t->settings[k].key, true);
+    }
+}
+
 void config_compare(const struct config *a, const struct config *b, config_difference *each,
                     void *context)
 {
@@ -800,5 +833,9 @@ void config_compare(const struct config *a, const struct config *b, config_diffe
         /* A secret is read once and wiped: there is nothing to compare. */
         if (s->kind != SETTING_SECRET && !setting_equal(s, a, b))
             each(context, s->section, s->key, s->live);
+    }
+    for (size_t i = 0; i < config_sections_count; i++) {
+        compare_sections(a, b, &config_sections[i], "(removed)", true, each, context);
+        compare_sections(b, a, &config_sections[i], "(added)", false, each, context);
     }
 }

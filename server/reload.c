@@ -34,11 +34,19 @@ static void report_fixed(void *context, const char *section, const char *key, bo
                   key);
 }
 
+#define CHANGED_NAMED 20 /* settings in the log line */
+
+struct changed {
+    struct str names;
+    size_t count;
+};
+
 static void name_changed(void *context, const char *section, const char *key, bool live)
 {
-    struct str *names = context;
-    if (live)
-        str_append_format(names, "%s[%s] %s", names->len == 0 ? "" : ", ", section, key);
+    struct changed *changed = context;
+    if (live && changed->count++ < CHANGED_NAMED)
+        str_append_format(&changed->names, "%s[%s] %s", changed->count == 1 ? "" : ", ", section,
+                          key);
 }
 
 /* Sites come first: only they can still be rejected, because of what is in the catalogue. */
@@ -107,7 +115,7 @@ void reload(struct app *app)
     struct publish_policies *policies = NULL;
     struct tls_pairs pairs = {{NULL}};
     struct crawler_names *names = NULL;
-    struct str changed = STR_INIT;
+    struct changed changed = {.names = STR_INIT};
     char first[REFUSAL_SIZE] = "";
 
     notify_reloading();
@@ -133,9 +141,12 @@ void reload(struct app *app)
         config_compare(app->config, fresh, report_fixed, NULL);
         config_unref(app->live);
         app->live = fresh;
-        log_event(LOG_LEVEL_INFO, "reloaded",
-                  "%s%s; sites, robots files, sources and crawlers were reloaded",
-                  changed.len == 0 ? "no other setting changed" : "changed: ", str_text(&changed));
+        if (changed.count > CHANGED_NAMED)
+            str_append_format(&changed.names, " and %zu more", changed.count - CHANGED_NAMED);
+        log_event(
+            LOG_LEVEL_INFO, "reloaded",
+            "%s%s; sites, robots files, sources and crawlers were reloaded",
+            changed.count == 0 ? "no setting changed" : "changed: ", str_text(&changed.names));
     } else {
         config_unref(fresh);
         log_event(LOG_LEVEL_ERROR, "reload-refused",
@@ -145,6 +156,6 @@ void reload(struct app *app)
     app_free_tls(&pairs);
     if (policies != NULL)
         policies->free(policies);
-    str_done(&changed);
+    str_done(&changed.names);
     app_notify_ready(app);
 }

@@ -62,7 +62,7 @@ def test_nothing_new(reloading):
     r = reloading()
     for _ in range(3):
         lines = r.reload()
-        assert len(lines) == 1 and "no other setting changed; sites, " in lines[0], lines
+        assert len(lines) == 1 and "no setting changed; sites, " in lines[0], lines
     assert r.server.running()
 
 

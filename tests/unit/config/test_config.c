@@ -295,9 +295,49 @@ static void test_differences(void **state)
     config_unref(b);
 }
 
+static struct config *config_of(const char *text)
+{
+    struct mistake_list mistakes = {0};
+    struct config *c = config_new();
+    char path[] = "/tmp/sitemapd-config-XXXXXX";
+    int fd = mkstemp(path);
+
+    assert_non_null(c);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    assert_true(config_read_file(c, path, report_mistake, &mistakes));
+    unlink(path);
+    return c;
+}
+
+static void test_differences_of_sections(void **state)
+{
+    struct config *a = config_of("[site \"x\"]\norigin = https://x.example.com\n"
+                                 "[site \"y\"]\norigin = https://y.example.com\n"
+                                 "[engine \"google\"]\ncredentials_file = /g\n"
+                                 "endpoint = https://a.example.com\n");
+    struct config *b = config_of("[engine \"google\"]\ncredentials_file = /g\n"
+                                 "endpoint = https://b.example.com\n"
+                                 "[site \"z\"]\norigin = https://z.example.com\n"
+                                 "[site \"x\"]\norigin = https://x.example.com\n"
+                                 "index = /a.xml\n");
+    struct differences d = {""};
+
+    (void)state;
+    config_compare(a, a, record_difference, &d);
+    assert_string_equal(d.text, "");
+    config_compare(a, b, record_difference, &d);
+    assert_string_equal(d.text, "site \"x\".index live site \"y\".(removed) live "
+                                "site \"z\".(added) live engine \"google\".endpoint live ");
+    config_unref(a);
+    config_unref(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_differences_of_sections),
         cmocka_unit_test(test_the_table_is_sound),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_the_database_is_in_the_state_folder),
