@@ -15,9 +15,9 @@
 /* For the log, the listeners, the catalogue's connections (each with its file and write-ahead log),
  * SQLite's temporary files, and what libraries open. */
 #define RESERVED 96u
-/* For each listener thread, on two listeners: its epoll set, its wake-up, its descriptor of the
- * listening socket, and both ends of its control connection (server/http/listening.c). */
-#define OF_THREAD 10u
+/* For each listener thread, on two listeners: its epoll set, the library's, and its wake-up
+ * (server/http/listening.c). */
+#define OF_THREAD 6u
 /* For an admin connection: its socket, and the file that its list is spooled to. */
 #define OF_ADMIN_CONNECTION 2u
 /* If the limit is low, the admin listener gets this fraction: it has few clients. */

@@ -445,20 +445,7 @@ bool connections_end_idle(struct listener *l)
     }
     bool none = l->connection_count == 0;
     pthread_mutex_unlock(&l->connections_lock);
-    for (unsigned i = 0; none && i < l->worker_count; i++)
-        none = (atomic_load(&l->workers[i].load) & LOAD_PENDING) == 0;
     return none;
-}
-
-/* Counts a pending connection as started. It may be counted as pending no longer, if it was pending
- * for too long. */
-static void started(struct worker *w)
-{
-    uint64_t load = atomic_load(&w->load), next;
-
-    do
-        next = load + LOAD_STARTED - ((load & LOAD_PENDING) != 0);
-    while (!atomic_compare_exchange_weak(&w->load, &load, next));
 }
 
 /* A TLS listener gets a connection once its first bytes are there (TCP_DEFER_ACCEPT): a handshake
@@ -486,31 +473,14 @@ static void turn_away_plain(struct connection *c)
         l->options.spoke_plain(l->options.context, c->peer);
 }
 
-/* When the control connection starts, the listener gets a byte; when it ends, the worker stops
- * accepting. */
-static void control_notify(struct worker *w, struct MHD_Connection *mhd,
-                           enum MHD_ConnectionNotificationCode code)
-{
-    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        send(fd_of(mhd), "", 1, MSG_NOSIGNAL);
-    } else if (atomic_load(&w->listener->quiescing)) {
-        MHD_quiesce_daemon(w->daemon);
-        sem_post(&w->listener->quiesced);
-    }
-}
-
 void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
                        enum MHD_ConnectionNotificationCode code)
 {
     struct worker *w = cls;
 
-    if (address_of(mhd)->sa_family == AF_UNIX) {
-        control_notify(w, mhd, code);
-        return;
-    }
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         struct connection *c = connection_new(w, mhd);
-        started(w);
+        atomic_fetch_add(&w->load, 1);
         if (c != NULL) { /* else every request of it is refused: exchange_target finds no context */
             connection_enter(c, address_of(mhd));
             if (is_plain(c))
@@ -519,7 +489,7 @@ void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_cont
         *socket_context = c;
         return;
     }
-    atomic_fetch_sub(&w->load, LOAD_STARTED);
+    atomic_fetch_sub(&w->load, 1);
     struct connection *c = *socket_context;
     if (c == NULL)
         return;

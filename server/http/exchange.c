@@ -84,6 +84,13 @@ static void set_timeout(struct exchange *e, unsigned seconds)
     MHD_set_connection_option(e->mhd, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
 }
 
+/* Any thread: the library wakes only threads of its own. */
+static void resume(struct worker *worker, struct MHD_Connection *mhd)
+{
+    MHD_resume_connection(mhd);
+    worker_wake(worker);
+}
+
 /* After HANDLE_LATER: true where the connection is suspended or about to be called again, false
  * where request_resume has come already and the caller goes on at once. */
 static bool wait_begin(struct exchange *e)
@@ -101,7 +108,7 @@ static bool wait_begin(struct exchange *e)
     MHD_suspend_connection(e->mhd);
     int expected = WAIT_NONE;
     if (!atomic_compare_exchange_strong(&e->wait, &expected, WAIT_SUSPENDED))
-        MHD_resume_connection(e->mhd);
+        resume(e->connection->worker, e->mhd);
     return true;
 }
 
@@ -142,12 +149,13 @@ void request_resume(struct request *request)
         return;
     }
     struct listener *l = e->connection->listener;
+    struct worker *worker = e->connection->worker;
     struct MHD_Connection *mhd = e->mhd;
     /* From the exchange on, the connection's thread may complete the request; a stop waits for
      * this thread to be out of libmicrohttpd before it ends the daemon. */
     atomic_fetch_add(&l->resuming, 1);
     if (atomic_exchange(&e->wait, WAIT_RESUMED) == WAIT_SUSPENDED)
-        MHD_resume_connection(mhd);
+        resume(worker, mhd);
     atomic_fetch_sub(&l->resuming, 1);
 }
 

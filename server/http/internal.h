@@ -110,16 +110,20 @@ struct connection {
     struct exchange exchange;
 };
 
-/* One thread with the connections that it accepted. */
+/* One thread with the connections that it accepted. Other threads use `thread`, `wake_fd` and
+ * `load` alone. */
 struct worker {
     struct listener *listener;
     struct MHD_Daemon *daemon;
-    int listen_fd;  /* the daemon's own descriptor of the listener's socket */
-    int control_fd; /* the listener's end of the control connection; -1: closed */
-    uint32_t limit; /* of its connections */
-    /* Its connections from STARTED to CLOSED in the upper half, those handed over and not STARTED
-     * yet in the lower: one number, so that none is seen in both or neither. */
-    atomic_uint_fast64_t load;
+    struct thread thread;
+    int listen_fd; /* the listener's */
+    int wake_fd;   /* an eventfd: the thread is to look at what has changed */
+    int epoll_fd;  /* has the library's epoll set, wake_fd and, while it `listens`, listen_fd */
+    bool listens;
+    bool quiesced;           /* it never accepts again */
+    int64_t paused_until_ms; /* it does not accept before; 0: it does */
+    uint32_t limit;          /* of its connections */
+    atomic_uint load;        /* its connections, from STARTED to CLOSED */
 };
 
 struct listener {
@@ -144,8 +148,9 @@ struct listener {
     sem_t quiesced; /* posted by each worker that no longer accepts */
     pthread_mutex_t accept_lock;
     int listen_fd;
-    bool accepting;        /* under accept_lock: started, and not quiesced */
-    bool waited, was_full; /* likewise: at the last look a client waited; all workers were full */
+    bool accepting; /* under accept_lock: started, and not quiesced */
+    bool was_full;  /* likewise: at the last look clients waited, since all workers were full */
+    atomic_bool starved; /* a worker found no descriptor or memory for a client */
 
     atomic_uint_fast64_t aborted; /* requests that ended before their reply was out */
     atomic_uint_fast64_t accepted, failed, full; /* see struct listener_totals */
@@ -188,11 +193,12 @@ enum MHD_Result exchange_send_early(struct exchange *e);
 void listener_send_error(const struct listener *l, int fd, unsigned status, const char *code,
                          const char *detail);
 
-/* listening.c. Handles clients that wait in the kernel's queue. If all workers are full or the
- * process is out of descriptors, makes room. If a worker stopped listening because it ran out of
- * descriptors (the library listens again when one of its connections ends), accepts for it. True if
- * it should look again soon. For the deadlines' thread alone. */
+/* listening.c. Makes room for clients that wait in the kernel's queue, if all workers are full or
+ * the process is out of descriptors. True if it should look again soon. For the deadlines' thread
+ * alone. */
 bool listener_look(struct listener *l);
+/* listening.c. Makes the worker's thread look at what has changed. Any thread. */
+void worker_wake(struct worker *w);
 /* listening.c: what metrics call a row of the counts. */
 const char *listener_row_label(const struct listener *l, size_t row);
 
@@ -206,9 +212,6 @@ void deadline_set(struct connection *c, uint32_t timeout_ms, uint64_t bytes);
 void deadline_clear(struct connection *c);
 /* Ends every connection's socket now; suspended ones notice when resumed. */
 void deadline_cut_all(struct listener *l);
-
-#define LOAD_STARTED ((uint64_t)1 << 32)
-#define LOAD_PENDING (LOAD_STARTED - 1)
 
 /* connection.c. True where `peer` is a proxy that the options list. */
 bool connection_is_trusted(const struct listener *l, const char *peer);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A listener: workers, each a daemon of libmicrohttpd with a thread that accepts connections and
- * serves them, and the thread of the deadlines (connection.c).
+/* A listener: workers, each a thread that accepts connections and serves them with a daemon of
+ * libmicrohttpd of its own, and the thread of the deadlines (connection.c).
  *
- *   kernel's queue --> worker whose accept4 is first --> connection_notify
+ *   kernel's queue --> worker whose accept4 is first --> MHD_add_connection --> connection_notify
  *
- * All workers have the same listening socket in their epoll sets. A worker with all the connections
- * that it may have leaves new ones to the others; if all are full, the deadlines' thread makes room
- * (listener_look). A start: copies the options, opens the socket, starts deadlines and workers. A
- * stop: the workers no longer accept, and the connections in the queue are handed to them
+ * A worker waits for the listening socket and for the library's epoll set, in one set of its own.
+ * With all the connections that it may have it leaves new ones to the others; if all are full, the
+ * deadlines' thread makes room (listener_look). A start: copies the options, opens the socket,
+ * starts deadlines and workers. A stop: each worker accepts what is in the queue and then no more
  * (listener_quiesce); open requests are answered (wait_quiet); other connections are cut; daemons,
  * deadlines and memory are freed in that order (listener_free). */
 #include "server/http/listener.h"
@@ -15,12 +15,16 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,35 +49,23 @@ static size_t unescape_nothing(void *cls, struct MHD_Connection *mhd, char *text
 #define STRICTNESS MHD_OPTION_STRICT_FOR_CLIENT
 #endif
 
-/* The library's accept policy: admits and counts all connections. */
-static enum MHD_Result count_accepted(void *cls, const struct sockaddr *peer, socklen_t size)
-{
-    struct listener *l = cls;
-
-    (void)size;
-    if (peer->sa_family != AF_UNIX) /* a worker's control connection */
-        atomic_fetch_add_explicit(&l->accepted, 1, memory_order_relaxed);
-    return MHD_YES;
-}
-
-/* Starts the daemon of a worker, by the options of its listener; false with errno. */
+/* Starts the daemon of a worker (its limit is never reached), by the options of its listener; false
+ * with errno. */
 static bool daemon_start(struct worker *w)
 {
     struct listener *l = w->listener;
-    /* One daemon for each thread: the library's own pool cannot be stopped as below. TURBO: the
-     * library reads a new connection at once, and closes one without shutdown(2). */
+    /* It neither listens nor has a thread. Its own listening stops for good where descriptors run
+     * out while it has no connection, and in 0.9.75 a connection that MHD_add_connection hands to a
+     * thread of a full daemon leaves a lock locked. TURBO: it reads a new connection at once, and
+     * closes one without shutdown(2). */
     unsigned flags =
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     size_t memory = (size_t)l->options.max_header_bytes + POOL_BESIDE_HEADER;
 
     struct MHD_OptionItem more[5];
     unsigned count = 0;
 
-    /* The library closes it when it stops. */
-    int listen_fd = fcntl(l->listen_fd, F_DUPFD_CLOEXEC, 0);
-    if (listen_fd < 0)
-        return false;
-    more[count++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL};
+    more[count++] = (struct MHD_OptionItem){MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL};
     if (l->options.tls) {
         flags |= MHD_USE_TLS;
         more[count++] = (struct MHD_OptionItem){
@@ -90,159 +82,161 @@ static bool daemon_start(struct worker *w)
     if (parser_is_strict())
         more[count++] = (struct MHD_OptionItem){STRICTNESS, 1, NULL};
     more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
-    w->listen_fd = listen_fd;
     w->daemon = MHD_start_daemon(
-        flags, 0, count_accepted, l, exchange_handle, l, MHD_OPTION_EXTERNAL_LOGGER,
-        exchange_read_log, NULL, MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l,
-        MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-        exchange_completed, l, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, w,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)w->limit + 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        memory, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+        flags, 0, NULL, NULL, exchange_handle, l, MHD_OPTION_EXTERNAL_LOGGER, exchange_read_log,
+        NULL, MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l, MHD_OPTION_UNESCAPE_CALLBACK,
+        unescape_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, l,
+        MHD_OPTION_NOTIFY_CONNECTION, connection_notify, w, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)w->limit + 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_ARRAY, more,
+        MHD_OPTION_END);
     return w->daemon != NULL;
 }
 
-/* The daemon's control connection is a pair of sockets, of which the listener has one end. When
- * that end is shut, the worker's own thread calls MHD_quiesce_daemon (control_notify in
- * connection.c): called by another thread it can abort the process, because both take the listening
- * socket out of the epoll set, and the second one finds it gone. */
-
-/* True where the worker has sent its byte; it closes the connection where it has no memory for it.
- */
-static bool control_started(const struct worker *w)
+static bool wait_for(struct worker *w, int fd)
 {
-    struct pollfd end = {.fd = w->control_fd, .events = POLLIN};
-    char byte;
-
-    while (poll(&end, 1, -1) < 0)
-        continue; /* EINTR */
-    return recv(w->control_fd, &byte, 1, 0) == 1;
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-static bool control_open(struct worker *w)
-{
-    const struct sockaddr control = {.sa_family = AF_UNIX};
-    int ends[2];
+#define ROUND     10   /* accepted in a row, so that those before them are served */
+#define LAST_MOST 4096 /* accepted by a stop at most: later ones came after it */
+#define ROOM_PART 64   /* a full listener frees one place in so many at a time */
+#define PAUSE_MS  100  /* for descriptors or memory to come free */
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
-        return false;
-    w->control_fd = ends[0];
-    if (MHD_add_connection(w->daemon, ends[1], &control, sizeof control) == MHD_YES &&
-        control_started(w))
-        return true;
-    errno = ENOMEM;
-    return false;
+static bool is_full(const struct worker *w)
+{
+    return atomic_load(&w->load) >= w->limit;
+}
+
+/* Accepts up to `most` connections, as far as there are places. */
+static void accept_some(struct worker *w, int most)
+{
+    struct listener *l = w->listener;
+
+    for (int count = 0; count < most && !is_full(w); count++) {
+        struct sockaddr_storage peer;
+        socklen_t size = sizeof peer;
+        int fd =
+            accept4(w->listen_fd, (struct sockaddr *)&peer, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            atomic_fetch_add_explicit(&l->accepted, 1, memory_order_relaxed);
+            /* A refusal, without memory, closes the descriptor. */
+            if (MHD_add_connection(w->daemon, fd, (const struct sockaddr *)&peer, size) != MHD_YES)
+                atomic_fetch_add(&l->failed, 1);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return;
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            atomic_fetch_add(&l->failed, 1);
+            w->paused_until_ms = clock_coarse_ms() + PAUSE_MS;
+            atomic_store(&l->starved, true);
+            thread_wake(&l->deadline_thread); /* listener_look */
+            return;
+        } /* anything else is the end of that one connection (accept(2)) */
+    }
+}
+
+/* Listens if there is a place for another connection, and only then: a socket that is ready would
+ * not let the thread sleep. */
+static void listen_or_not(struct worker *w)
+{
+    bool wanted = !w->quiesced && w->paused_until_ms == 0 && !is_full(w);
+
+    if (wanted && !w->listens)
+        w->listens = wait_for(w, w->listen_fd);
+    else if (!wanted && w->listens)
+        w->listens = epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, w->listen_fd, NULL) != 0;
+}
+
+/* How long to wait for the next event, for epoll_wait. */
+static int patience_of(const struct worker *w)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+    int most = w->paused_until_ms != 0 ? PAUSE_MS : -1;
+
+    if (MHD_get_timeout(w->daemon, &ms) != MHD_YES || (most >= 0 && ms > (unsigned)most))
+        return most;
+    return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+/* Clients that came before the stop are still served; LAST_MOST bounds a flood. Those in the queue
+ * of a given socket are left to the next process. */
+static void accept_last(struct worker *w)
+{
+    struct listener *l = w->listener;
+
+    if (!l->given)
+        accept_some(w, LAST_MOST);
+    w->quiesced = true;
+    listen_or_not(w);
+    sem_post(&l->quiesced);
+}
+
+/* As the library's own threads do: it relies on that (MHD_OPTION_SIGPIPE_HANDLED_BY_APP). */
+static void block_sigpipe(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void worker_run(void *context)
+{
+    struct worker *w = context;
+    struct epoll_event events[3];
+    eventfd_t woken;
+
+    block_sigpipe();
+    while (!thread_stops(&w->thread)) {
+        if (w->paused_until_ms != 0 && clock_coarse_ms() >= w->paused_until_ms)
+            w->paused_until_ms = 0;
+        listen_or_not(w);
+        int count = epoll_wait(w->epoll_fd, events, 3, patience_of(w));
+        for (int i = 0; i < count; i++) {
+            if (events[i].data.fd == w->wake_fd)
+                eventfd_read(w->wake_fd, &woken);
+            else if (events[i].data.fd == w->listen_fd)
+                accept_some(w, ROUND);
+        }
+        if (atomic_load(&w->listener->quiescing) && !w->quiesced)
+            accept_last(w);
+        MHD_run(w->daemon);
+    }
+    MHD_stop_daemon(w->daemon); /* cuts the remaining connections; none may be suspended */
+    w->daemon = NULL;
 }
 
 static bool worker_start(struct worker *w)
 {
-    w->control_fd = -1;
-    return daemon_start(w) && control_open(w);
+    w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (w->wake_fd < 0 || w->epoll_fd < 0 || !daemon_start(w))
+        return false;
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(w->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    return info != NULL && wait_for(w, info->epoll_fd) && wait_for(w, w->wake_fd) &&
+           thread_start(&w->thread, "http", worker_run, w);
 }
 
-/* Makes the worker accept no more connections; it goes on serving those that it has. */
-static void worker_quiesce(struct worker *w)
+void worker_wake(struct worker *w)
 {
-    shutdown(w->control_fd, SHUT_WR);
-    while (sem_wait(&w->listener->quiesced) != 0)
-        continue; /* EINTR */
-    close(w->control_fd);
-    w->control_fd = -1;
-    close(w->listen_fd);
+    eventfd_write(w->wake_fd, 1);
 }
 
-/* Cuts the remaining connections of the worker; none may be suspended. */
 static void worker_stop(struct worker *w)
 {
+    int error = errno;
+
+    thread_end(&w->thread);
+    worker_wake(w);
+    thread_join(&w->thread);
     if (w->daemon != NULL)
         MHD_stop_daemon(w->daemon);
-    w->daemon = NULL;
-    if (w->control_fd >= 0)
-        close(w->control_fd);
-}
-
-#define ROUND     256  /* accepted in a row */
-#define LAST_MOST 4096 /* accepted by a stop at most: later ones came after it */
-#define ROOM_PART 64   /* a full listener frees one place in so many at a time */
-
-static uint64_t load_of(const struct worker *w)
-{
-    uint64_t load = atomic_load(&w->load);
-    return load / LOAD_STARTED + (load & LOAD_PENDING);
-}
-
-static void one_pending_less(struct worker *w)
-{
-    uint64_t load = atomic_load(&w->load);
-
-    while ((load & LOAD_PENDING) != 0 && !atomic_compare_exchange_weak(&w->load, &load, load - 1))
-        ;
-}
-
-/* The worker with the fewest connections; NULL: all are full. */
-static struct worker *least_loaded(struct listener *l)
-{
-    struct worker *best = NULL;
-
-    for (unsigned i = 0; i < l->worker_count; i++) {
-        struct worker *w = &l->workers[i];
-        if (load_of(w) < w->limit && (best == NULL || load_of(w) < load_of(best)))
-            best = w;
-    }
-    return best;
-}
-
-#define PLACE_WAIT_MS 100
-
-/* The library counts a connection for a moment longer than `load`: it reports the end before it
- * lowers its own count, and closes a connection that is added in between. Waits until that moment
- * is over, which takes long only if the worker does not get to run; false: it is not over. */
-static bool library_has_place(const struct worker *w)
-{
-    const struct timespec pause = {.tv_nsec = 1000000};
-
-    for (int tries = 0; tries <= PLACE_WAIT_MS; tries++) {
-        const union MHD_DaemonInfo *info =
-            MHD_get_daemon_info(w->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-
-        if (info == NULL || info->num_connections <= w->limit) /* and the control connection */
-            return true;
-        nanosleep(&pause, NULL);
-    }
-    return false;
-}
-
-/* Takes over `fd`. */
-static void hand_over(struct worker *w, int fd, const struct sockaddr_storage *peer, socklen_t size)
-{
-    atomic_fetch_add(&w->load, 1);
-    /* A refusal closes the descriptor. */
-    if (MHD_add_connection(w->daemon, fd, (const struct sockaddr *)peer, size) != MHD_YES) {
-        one_pending_less(w);
-        atomic_fetch_add(&w->listener->failed, 1);
-    }
-}
-
-/* Accepts up to `most` connections for the workers. Returns how many; -1: the process has no
- * descriptor or memory for more. */
-static int accept_for_workers(struct listener *l, int most)
-{
-    int count = 0;
-
-    for (struct worker *w; count < most && (w = least_loaded(l)) != NULL && library_has_place(w);
-         count++) {
-        struct sockaddr_storage peer;
-        socklen_t size = sizeof peer;
-        int fd =
-            accept4(l->listen_fd, (struct sockaddr *)&peer, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0)
-            hand_over(w, fd, &peer, size);
-        else if (errno == EAGAIN || errno == EWOULDBLOCK)
-            break;
-        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            return -1;
-        /* anything else is the end of that one connection (accept(2)) */
-    }
-    return count;
+    if (w->epoll_fd >= 0)
+        close(w->epoll_fd);
+    if (w->wake_fd >= 0)
+        close(w->wake_fd);
+    errno = error;
 }
 
 /* Under accept_lock. */
@@ -250,24 +244,19 @@ static bool look(struct listener *l)
 {
     struct pollfd anyone = {.fd = l->listen_fd, .events = POLLIN};
     uint32_t room = 1 + l->options.max_connections / ROOM_PART;
-    bool waited = l->waited, was_full = l->was_full;
+    bool full = true, was_full = l->was_full;
 
     if (!l->accepting)
         return false;
     /* In this order: a client that is accepted meanwhile is not the one that has to make room. */
     int64_t now = clock_coarse_ms();
-    bool full = least_loaded(l) == NULL;
-
-    l->waited = poll(&anyone, 1, 0) == 1;
-    l->was_full = l->waited && full;
-    if (l->was_full) {
-        if (!was_full)
-            atomic_fetch_add(&l->full, 1);
+    for (unsigned i = 0; i < l->worker_count; i++)
+        full = full && is_full(&l->workers[i]);
+    l->was_full = full && poll(&anyone, 1, 0) == 1;
+    if (l->was_full && !was_full)
+        atomic_fetch_add(&l->full, 1);
+    if (atomic_exchange(&l->starved, false) || l->was_full)
         connections_make_room(l, room, now);
-    } else if (l->waited && waited && accept_for_workers(l, 1) < 0) {
-        atomic_fetch_add(&l->failed, 1);
-        connections_make_room(l, room, now);
-    }
     return l->was_full;
 }
 
@@ -308,7 +297,9 @@ static bool start_workers(struct listener *l)
         w->listener = l;
         w->limit = most / threads + (i < most % threads);
         atomic_init(&w->load, 0);
-        l->worker_count++; /* also a worker of which only the daemon started must be stopped */
+        w->listen_fd = l->listen_fd;
+        w->epoll_fd = w->wake_fd = -1;
+        l->worker_count++; /* also a worker of which only a part started must be stopped */
         if (!worker_start(w))
             return false;
     }
@@ -373,10 +364,16 @@ static bool copy_options(struct listener *l, const struct listener_options *opti
     return true;
 }
 
-static void listener_free(struct listener *l)
+static void stop_workers(struct listener *l)
 {
     for (unsigned i = 0; i < l->worker_count; i++)
         worker_stop(&l->workers[i]);
+    l->worker_count = 0;
+}
+
+static void listener_free(struct listener *l)
+{
+    stop_workers(l);
     thread_stop(&l->deadline_thread); /* before what it looks at */
     if (l->listen_fd >= 0)
         close(l->listen_fd);
@@ -399,6 +396,7 @@ static struct listener *listener_new(void)
         return NULL;
     l->listen_fd = -1;
     atomic_init(&l->quiescing, false);
+    atomic_init(&l->starved, false);
     atomic_init(&l->quiesced_ms, 0);
     atomic_init(&l->resuming, 0);
     atomic_init(&l->aborted, 0);
@@ -477,6 +475,7 @@ bool listener_start(const struct listener_options *options, struct listener **ou
     return true;
 
 fail:
+    stop_workers(l);
     if (options->socket != NULL)
         l->listen_fd = -1; /* the caller's still */
     listener_free(l);
@@ -494,14 +493,12 @@ void listener_quiesce(struct listener *l)
         return;
     atomic_store(&l->quiesced_ms, clock_coarse_ms());
     for (unsigned i = 0; i < l->worker_count; i++)
-        worker_quiesce(&l->workers[i]);
+        worker_wake(&l->workers[i]);
+    for (unsigned i = 0; i < l->worker_count; i++)
+        while (sem_wait(&l->quiesced) != 0)
+            continue; /* EINTR */
     pthread_mutex_lock(&l->accept_lock);
     l->accepting = false;
-    /* Clients that came before the stop are still served; LAST_MOST bounds a flood. Those in the
-     * queue of a given socket are left to the next process. */
-    for (int taken = 0; !l->given && taken < LAST_MOST; taken += ROUND)
-        if (accept_for_workers(l, ROUND) < ROUND)
-            break;
     /* Never shut down: a socket handed over goes on listening for its other holders. */
     close(l->listen_fd);
     l->listen_fd = -1;
