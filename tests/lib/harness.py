@@ -253,6 +253,8 @@ def environment(extra=None):
     env = {k: v for k, v in os.environ.items() if not k.startswith("SITEMAPD_")}
     env.update({"LC_ALL": "C.UTF-8", "TZ": "UTC", "SITEMAPD_SERVER_PAGE_STYLE": "no"})
     env.update(extra or {})
+    if "FAULT_DELAYS" in env and "FAULT_DELAYS_SHIM" in env:
+        env["LD_PRELOAD"] = ":".join(filter(None, (env.get("LD_PRELOAD"), env["FAULT_DELAYS_SHIM"])))
     return env
 
 
