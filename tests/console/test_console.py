@@ -1089,7 +1089,7 @@ def test_a_token_for_one_site_sees_the_problems_of_its_site_alone(there, elsewhe
     tokens = {origin: elsewhere.make_token(f"tenant{n}", "--site", origin, "--role", "admin") for n, origin in enumerate((ORIGIN, elsewhere.base))}
     for view in ("overview", "problems"):
         there.open(view, tokens[ORIGIN])
-        there.wait_text("Frozen: writes are rejected")
+        there.wait_text("Frozen: the server rejects writes")
         assert "Needs attention" in there.text() and "shop" not in there.text() and elsewhere.base not in there.text()
         assert len(there.all(".health li")) == 1
         there.open(view, tokens[elsewhere.base])
