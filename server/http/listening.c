@@ -108,6 +108,11 @@ static bool is_full(const struct worker *w)
     return atomic_load(&w->load) >= w->limit;
 }
 
+static void pause_accepting(struct worker *w)
+{
+    w->paused_until_ms = clock_coarse_ms() + PAUSE_MS;
+}
+
 /* Accepts up to `most` connections, as far as there are places. */
 static void accept_some(struct worker *w, int most)
 {
@@ -127,7 +132,7 @@ static void accept_some(struct worker *w, int most)
             return;
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             atomic_fetch_add(&l->failed, 1);
-            w->paused_until_ms = clock_coarse_ms() + PAUSE_MS;
+            pause_accepting(w);
             atomic_store(&l->starved, true);
             thread_wake(&l->deadline_thread); /* listener_look */
             return;
@@ -139,12 +144,17 @@ static void accept_some(struct worker *w, int most)
  * not let the thread sleep. */
 static void listen_or_not(struct worker *w)
 {
+    if (w->paused_until_ms != 0 && clock_coarse_ms() >= w->paused_until_ms)
+        w->paused_until_ms = 0;
     bool wanted = !w->quiesced && w->paused_until_ms == 0 && !is_full(w);
 
-    if (wanted && !w->listens)
+    if (wanted && !w->listens) {
         w->listens = wait_for(w, w->listen_fd);
-    else if (!wanted && w->listens)
+        if (!w->listens)
+            pause_accepting(w);
+    } else if (!wanted && w->listens) {
         w->listens = epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, w->listen_fd, NULL) != 0;
+    }
 }
 
 /* How long to wait for the next event, for epoll_wait. */
@@ -189,8 +199,6 @@ static void worker_run(void *context)
 
     block_sigpipe();
     while (!thread_stops(&w->thread)) {
-        if (w->paused_until_ms != 0 && clock_coarse_ms() >= w->paused_until_ms)
-            w->paused_until_ms = 0;
         listen_or_not(w);
         int count = epoll_wait(w->epoll_fd, events, 3, patience_of(w));
         for (int i = 0; i < count; i++) {
