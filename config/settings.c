@@ -259,9 +259,11 @@ const struct setting config_settings[] = {
             "site with the most loses its oldest copies."},
     {"fetch", "allow_address", SETTING_IP_RANGE, LIST(allow_addresses, allow_address_count),
      LIVE("SITEMAPD_FETCH_ALLOW_ADDRESS"), .example = "10.0.0.0/8",
-     .doc = "Addresses, or ranges such as 10.0.0.0/8, that may be requested besides the public "
-            "internet, separated by spaces. Sources and sites created by the API or by commands "
-            "cannot use them. Repeatable."},
+     .doc =
+         "Addresses, or ranges such as 10.0.0.0/8, that may be requested besides the public "
+         "internet, separated by spaces. Sites created by the API or by commands cannot use them. "
+         "Sources of a site in this file can, even those that a token for that site created: "
+         "list only addresses that it may read. Repeatable."},
     {"fetch", "source_root", SETTING_PATH, LIST(source_roots, source_root_count),
      LIVE("SITEMAPD_FETCH_SOURCE_ROOT"), .example = "/srv/sitemaps",
      .doc = "Folder below which commands and tokens for all sites may create sources. Repeatable. "
