@@ -481,6 +481,7 @@ void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_cont
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         struct connection *c = connection_new(w, mhd);
         atomic_fetch_add(&w->load, 1);
+        w->added--;
         if (c != NULL) { /* else every request of it is refused: exchange_target finds no context */
             connection_enter(c, address_of(mhd));
             if (is_plain(c))

@@ -122,6 +122,7 @@ struct worker {
     bool listens;
     bool quiesced;           /* it never accepts again */
     int64_t paused_until_ms; /* it does not accept before; 0: it does */
+    uint32_t added;          /* connections given to the library and not STARTED (1.0 queues) */
     uint32_t limit;          /* of its connections */
     atomic_uint load;        /* its connections, from STARTED to CLOSED */
 };

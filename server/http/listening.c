@@ -113,21 +113,31 @@ static void pause_accepting(struct worker *w)
     w->paused_until_ms = clock_coarse_ms() + PAUSE_MS;
 }
 
+/* For the worker's own thread. */
+static bool has_place(const struct worker *w)
+{
+    return atomic_load(&w->load) + w->added < w->limit;
+}
+
 /* Accepts up to `most` connections, as far as there are places. */
 static void accept_some(struct worker *w, int most)
 {
     struct listener *l = w->listener;
 
-    for (int count = 0; count < most && !is_full(w); count++) {
+    for (int count = 0; count < most && has_place(w); count++) {
         struct sockaddr_storage peer;
         socklen_t size = sizeof peer;
         int fd =
             accept4(w->listen_fd, (struct sockaddr *)&peer, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             atomic_fetch_add_explicit(&l->accepted, 1, memory_order_relaxed);
+            w->added++;
             /* A refusal, without memory, closes the descriptor. */
-            if (MHD_add_connection(w->daemon, fd, (const struct sockaddr *)&peer, size) != MHD_YES)
+            if (MHD_add_connection(w->daemon, fd, (const struct sockaddr *)&peer, size) !=
+                MHD_YES) {
+                w->added--;
                 atomic_fetch_add(&l->failed, 1);
+            }
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -146,7 +156,7 @@ static void listen_or_not(struct worker *w)
 {
     if (w->paused_until_ms != 0 && clock_coarse_ms() >= w->paused_until_ms)
         w->paused_until_ms = 0;
-    bool wanted = !w->quiesced && w->paused_until_ms == 0 && !is_full(w);
+    bool wanted = !w->quiesced && w->paused_until_ms == 0 && has_place(w);
 
     if (wanted && !w->listens) {
         w->listens = wait_for(w, w->listen_fd);
@@ -168,6 +178,12 @@ static int patience_of(const struct worker *w)
     return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
+static void serve(struct worker *w)
+{
+    MHD_run(w->daemon);
+    w->added = 0; /* any that did not start has failed */
+}
+
 /* Clients that came before the stop are still served; LAST_MOST bounds a flood. Those in the queue
  * of a given socket are left to the next process. */
 static void accept_last(struct worker *w)
@@ -178,6 +194,7 @@ static void accept_last(struct worker *w)
         accept_some(w, LAST_MOST);
     w->quiesced = true;
     listen_or_not(w);
+    serve(w); /* from here on each is among the listener's connections */
     sem_post(&l->quiesced);
 }
 
@@ -209,7 +226,7 @@ static void worker_run(void *context)
         }
         if (atomic_load(&w->listener->quiescing) && !w->quiesced)
             accept_last(w);
-        MHD_run(w->daemon);
+        serve(w);
     }
     MHD_stop_daemon(w->daemon); /* cuts the remaining connections; none may be suspended */
     w->daemon = NULL;
