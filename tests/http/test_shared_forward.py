@@ -347,7 +347,7 @@ def test_a_node_whose_disk_is_full_rejects_what_it_would_forward(cluster, small_
     here = set(served(a))
     assert all((loc(f"full-{i}") in here) == (reply.status == 201) for i, reply in enumerate(replies))
     (small_disk / "filler").unlink()
-    eventually(lambda: b.register(loc("after")).status == 201, "it forwards again")
+    eventually(lambda: b.register(loc("after")).status in (200, 201), "it forwards again")
     equal([a, b])
 
 
@@ -502,7 +502,7 @@ def test_who_led_and_is_far_now_does_not_forward_to_itself(cluster):
         eventually(lambda: '"writer":"leads"' in cluster.postgres.sql("SELECT state FROM sitemapd.node WHERE name = 'a'"), "it leads")
         relays[0].end()
         eventually(lambda: a.metrics()["sitemapd_shared_round_trip_seconds"] >= 0.03, "it is far")
-        eventually(lambda: a.register(loc("one")).status == 201, "it writes")
+        eventually(lambda: a.register(loc("one")).status in (200, 201), "it writes")
         for i in range(5):
             assert a.register(loc(f"n{i}")).status == 201
         assert forwarding(a) is None and "are forwarded" not in a.log()
