@@ -467,9 +467,8 @@ static size_t element_size(enum setting_storage storage)
     return storage == STORED_ALIAS ? sizeof(struct config_alias) : sizeof(char *);
 }
 
-/* Whether both configurations have the same value. Compares lists, which are of texts, element by
- * element. */
-/* `a`, `b`: a struct config, or sections of one kind. */
+/* Whether both, a struct config each or sections of one kind, have the same value. Compares lists,
+ * which are of texts, element by element. */
 static bool setting_equal(const struct setting *s, const void *a, const void *b)
 {
     const void *x = field_of(s, a), *y = field_of(s, b);
@@ -789,16 +788,19 @@ void setting_assign(const struct setting *s, void *base, const char *text, struc
     }
 }
 
+/* Begins at *at, and leaves it behind what it finds: lists in the same order cost one step each. */
 static const struct config_named *find_named(const struct config *c, const struct section_table *t,
-                                             const char *name, size_t likely)
+                                             const char *name, size_t *at)
 {
     size_t count = section_count(c, t);
 
-    if (likely < count && strcmp(section_at(c, t, likely)->name, name) == 0)
-        return section_at(c, t, likely);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(section_at(c, t, i)->name, name) == 0)
-            return section_at(c, t, i);
+    for (size_t i = 0; i < count; i++) {
+        const struct config_named *one = section_at(c, t, (*at + i) % count);
+        if (strcmp(one->name, name) == 0) {
+            *at = (*at + i + 1) % count;
+            return one;
+        }
+    }
     return NULL;
 }
 
@@ -808,8 +810,10 @@ static void compare_sections(const struct config *a, const struct config *b,
                              const struct section_table *t, const char *missing, bool each_setting,
                              config_difference *each, void *context)
 {
+    size_t at = 0;
+
     for (size_t i = 0; i < section_count(a, t); i++) {
-        const struct config_named *x = section_at(a, t, i), *y = find_named(b, t, x->name, i);
+        const struct config_named *x = section_at(a, t, i), *y = find_named(b, t, x->name, &at);
         char title[128];
 
         snprintf(title, sizeof title, "%s \"%s\"", t->section, x->name);
