@@ -115,20 +115,23 @@ enum catalogue_status catalogue_view_check_of(struct catalogue_view *v, const ch
 enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const char *source,
                                                 struct check_record *out);
 
-/* Watched sitemaps by id; the cursor is the last id seen. A false from `each` ends it (OK). */
-#define CHECK_ANY_BAD (-2)
+/* Watched sitemaps by id. With a limit, a call also ends when it has looked at CHECK_LOOK_MAX rows,
+ * whether they match or not. `*next`: the `after` of the next call, 0: there are no more. */
+#define CHECK_ANY_BAD  (-2)
+#define CHECK_LOOK_MAX 20000u /* a few hundredths of a second */
 struct check_filter {
     int state;          /* an enum check_state; -1: any; CHECK_ANY_BAD: neither new nor good */
     int64_t site_id;    /* 0: any */
     const char *source; /* NULL: any; "": registered by the API */
+    const char *prefix; /* of the loc; NULL: any */
     int64_t after;      /* 0: from the first */
     size_t limit;       /* 0: all */
     bool dropped;       /* only those with CHECK_DROPPED; needs `source` */
 };
-enum catalogue_status
-catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filter,
-                      bool (*each)(void *context, const struct check_record *record),
-                      void *context);
+typedef void check_each(void *context, const struct check_record *record);
+enum catalogue_status catalogue_view_checks(struct catalogue_view *v,
+                                            const struct check_filter *filter, check_each *each,
+                                            void *context, int64_t *next);
 /* How many sitemaps of the source (NULL: any; "": registered by the API) are in each state. Reads
  * all rows. */
 enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, const char *source,

@@ -222,51 +222,68 @@ enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const 
     return load_check(v, row, view_bind(row, "t", source), out);
 }
 
-static sqlite3_stmt *filtered(struct catalogue_view *v, const struct check_filter *f)
+/* Rows in the order of their ids, each with whether it matches: so the rows between two matches are
+ * bounded, too. ?1: source, ?2: after, ?3: site, ?4: state, ?5: prefix of the loc. */
+#define CANDIDATES(index, where)                                                                   \
+    "SELECT k.id, CASE WHEN k.list = 0 AND (?1 IS NULL OR k.source = coalesce(" NAMED              \
+    ", 0)) AND iif(?4 = -2, k.state > 1, ?4 < 0 OR k.state = ?4) THEN ?5 IS NULL OR "              \
+    "substr(" CHECK_LOC("k") ", 1, length(?5)) = ?5 ELSE 0 END FROM fetch AS k" index              \
+                             " WHERE k.id > ?2 AND " where
+#define OF_STATE(state)     CANDIDATES(" INDEXED BY fetch_state", "k.state > 1 AND k.state = " state)
+#define AND_OF_STATE(state) " UNION ALL " OF_STATE(state)
+
+static sqlite3_stmt *candidates(struct catalogue_view *v, const struct check_filter *f)
 {
     if (f->dropped)
-        return view_statement(v, CHECKS " INDEXED BY fetch_dropped WHERE k.source = " NAMED
-                                        " AND k.marks >= 16 AND k.marks & 16 AND k.id > ?2"
-                                        " ORDER BY k.id LIMIT ?3");
-    if (f->site_id != 0) /* no rows of other sites are read; -2: CHECK_ANY_BAD */
-        return view_statement(v, CHECKS " INDEXED BY fetch_site WHERE k.site = ?4"
-                                        " AND (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
-                                        " AND k.id > ?2 AND k.list = 0 AND iif(?5 = -2,"
-                                        " k.state > 1, ?5 < 0 OR k.state = ?5)"
-                                        " ORDER BY k.id LIMIT ?3");
-    if (f->state > CHECK_GOOD ||
-        f->state == CHECK_ANY_BAD) /* nearly all rows are good or new, and not in the index */
-        return view_statement(v, CHECKS " INDEXED BY fetch_state WHERE k.state > 1 AND"
-                                        " (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
-                                        " AND k.id > ?2 AND k.list = 0"
-                                        " AND (?5 < 0 OR k.state = ?5) ORDER BY k.id LIMIT ?3");
-    return view_statement(v, CHECKS " WHERE (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
-                                    " AND k.id > ?2 AND k.list = 0"
-                                    " AND (?5 < 0 OR k.state = ?5) ORDER BY k.id LIMIT ?3");
+        return view_statement(v, CANDIDATES(" INDEXED BY fetch_dropped",
+                                            "k.source = " NAMED
+                                            " AND k.marks >= 16 AND k.marks & 16 ORDER BY k.id"));
+    if (f->site_id != 0) /* no rows of other sites are read */
+        return view_statement(
+            v, CANDIDATES(" INDEXED BY fetch_site", "k.site = ?3 AND k.list = 0 ORDER BY k.id"));
+    /* Nearly all rows are good or new, and not in the index of states. */
+    if (f->state > CHECK_GOOD)
+        return view_statement(v, OF_STATE("?4") " ORDER BY k.id");
+    if (f->state == CHECK_ANY_BAD)
+        return view_statement(v, OF_STATE("2") AND_OF_STATE("3") AND_OF_STATE("4") AND_OF_STATE("5")
+                                     AND_OF_STATE("6") AND_OF_STATE("7") " ORDER BY 1");
+    return view_statement(v, CANDIDATES("", "1 ORDER BY k.id"));
 }
+_Static_assert(CHECK_STATES == 8, "all bad states are in candidates()");
 
-enum catalogue_status
-catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filter,
-                      bool (*each)(void *context, const struct check_record *record), void *context)
+enum catalogue_status catalogue_view_checks(struct catalogue_view *v,
+                                            const struct check_filter *filter, check_each *each,
+                                            void *context, int64_t *next)
 {
-    int64_t limit = filter->limit > 0 ? (int64_t)filter->limit : -1;
-    sqlite3_stmt *row = filtered(v, filter);
-    int rc = view_bind(row, "tii", filter->source, filter->after, limit);
+    sqlite3_stmt *row = candidates(v, filter);
+    int state = filter->dropped ? -1 : filter->state;
+    int rc = view_bind(row, "tiiit", filter->source, filter->after, filter->site_id, (int64_t)state,
+                       filter->prefix);
+    enum catalogue_status status = view_status(v, rc);
+    size_t looked = 0, found = 0;
+    int64_t last_found = 0;
 
-    if (rc == SQLITE_OK && !filter->dropped)
-        rc = sqlite3_bind_int64(row, 4, filter->site_id);
-    if (rc == SQLITE_OK && !filter->dropped)
-        rc = sqlite3_bind_int64(row, 5, filter->state);
-    bool ended = false;
-    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    *next = 0;
+    while (status == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        int64_t id = sqlite3_column_int64(row, 0);
+        bool matches = sqlite3_column_int(row, 1) != 0;
+        if (matches && filter->limit > 0 && found == filter->limit) {
+            *next = last_found;
+            break;
+        }
         struct check_record record;
-        read_check(row, &record);
-        rc = record.loc != NULL && record.source != NULL ? SQLITE_OK : SQLITE_NOMEM;
-        if (rc == SQLITE_OK)
-            ended = !each(context, &record);
+        if (matches && (status = catalogue_view_check(v, id, &record)) == CATALOGUE_OK) {
+            each(context, &record);
+            found++;
+            last_found = id;
+        }
+        if (filter->limit > 0 && ++looked == CHECK_LOOK_MAX) {
+            *next = id;
+            break;
+        }
     }
     sqlite3_reset(row);
-    return view_status(v, rc);
+    return status == CATALOGUE_OK ? view_status(v, rc) : status;
 }
 
 #define COUNTED(index, condition)                                                                  \

@@ -193,7 +193,7 @@ export async function change(context, where) {
   let n = 0;
   const more = () => {
     n += ROWS;
-    fill(shown, table(`${count(Math.min(n, one.rows.length), 'row')} of ${number(one.next || where.query.has('after') ? totalOf(one) : one.rows.length)}`, rowColumns, one.rows.slice(0, n), 'This change has no rows.', true),
+    fill(shown, table(`${count(Math.min(n, one.rows.length), 'row')} of ${number(one.next || where.query.has('after') ? totalOf(one) : one.rows.length)}`, rowColumns, one.rows.slice(0, n), one.next ? 'No rows in this part.' : 'This change has no rows.', true),
       n < one.rows.length ? el('p', {}, button(`Next ${ROWS}`, more))
         : further(one.next, `#/change/${one.revision}?after=${one.next}`, 'More rows'));
     if (n > ROWS) shown.querySelectorAll('tbody a')[n - ROWS]?.focus();

@@ -103,10 +103,22 @@ const ENGINE_REMEDY = {
 const healthOf = (all) => (all.length === 0 ? el('p', {class: 'health'}, badge('good', 'No problem known'))
   : el('div', {class: 'health'}, badge('warn', 'Needs attention'), lines(all)));
 
+/* The first bad sitemaps without a source; a call looks at a bounded part of those of the site. */
+async function badChecks(site) {
+  const found = [];
+  let after = null;
+  do {
+    const {checks, next} = await get('/v1/checks', {site: site.origin, source: '', state: 'bad', limit: 100 - found.length, after});
+    found.push(...checks);
+    after = next;
+  } while (after && found.length < 100);
+  return {checks: found, next: after};
+}
+
 /* What the lines need: sources of the site, its checks without a source, what engines say of it. */
 async function readSite(site, sources, engines, [indexes, urlsets]) {
   const [checks, said] = await Promise.all([
-    site.check ? get('/v1/checks?' + new URLSearchParams({site: site.origin, source: '', state: 'bad', limit: 100})) : {checks: []},
+    site.check ? badChecks(site) : {checks: []},
     engines.length > 0 ? get('/v1/engines', {site: site.origin}) : {engines: []},
   ]);
   const bad = checks.checks.map(({loc, check}) => ({loc, ...check}));

@@ -178,7 +178,7 @@ export async function checks(context, where) {
       'source' in rest && el('p', {}, rest.source ? ['Source ', rest.source] : 'Without a source', '. ', link('#/checks', 'Show all')),
       buttons([[undefined, [, 'All']], ...Object.entries(CHECKS)].map(([name, [, text]]) =>
         el('a', {href: to('checks', name ? {...rest, state: name} : rest), 'aria-current': name === state && 'true'}, text))),
-      table('Checked sitemaps', columns, list.checks, state ? 'No match.' : 'No sitemaps are checked.'),
+      table('Checked sitemaps', columns, list.checks, list.next ? 'No match in this part.' : state ? 'No match.' : 'No sitemaps are checked.'),
       further(list.next, to('checks', {...asked, after: list.next}), 'More'),
     ],
   };

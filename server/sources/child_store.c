@@ -529,7 +529,7 @@ struct round {
     uint64_t missing, fetched;
     unsigned failed_fetches; /* in a row */
     int64_t after;
-    size_t listed, wanted;
+    size_t wanted;
     struct missing wants[ROWS_A_VIEW];
 };
 
@@ -811,21 +811,18 @@ static void check_copies(struct round *r)
 
 /* ---- missing copies */
 
-static bool find_missing(void *context, const struct check_record *record)
+static void find_missing(void *context, const struct check_record *record)
 {
     struct round *r = context;
     struct child_store *s = r->store;
-    r->after = record->id;
-    r->listed++;
     if (record->list || record->state != CHECK_GOOD ||
         record->marks & (CHECK_DROPPED | CHECK_SPLIT) || record->site_id == 0 ||
         child_store_has(s, record->site_id, record->loc, record->hash))
-        return !stops(s);
+        return;
     r->missing++;
     char *loc = strdup(record->loc);
     if (loc != NULL)
         r->wants[r->wanted++] = (struct missing){record->site_id, loc};
-    return loc != NULL && !stops(s);
 }
 
 static void on_fetched(void *context)
@@ -884,13 +881,12 @@ static bool check_copies_of_source(void *context, const char *source)
         const struct check_filter filter = {
             .state = -1, .source = source, .after = r->after, .limit = ROWS_A_VIEW};
         struct catalogue_view *view;
-        r->listed = 0;
         if (catalogue_view_begin(r->store->options.catalogue, &view) != CATALOGUE_OK)
             return true;
-        catalogue_view_checks(view, &filter, find_missing, r);
+        catalogue_view_checks(view, &filter, find_missing, r, &r->after);
         catalogue_view_end(view);
         fetch_missing(r);
-    } while (r->listed == ROWS_A_VIEW && !stops(r->store));
+    } while (r->after != 0 && !stops(r->store));
     return !stops(r->store);
 }
 

@@ -591,6 +591,21 @@ def test_the_pages_of_ones_own_rows_do_not_report_how_many_others_there_are(serv
     assert result == [[(1000, "1000"), (500, None)]] * 2
 
 
+def test_a_token_of_one_site_reads_a_bounded_part_of_a_change_of_many(server):
+    """A call for two rows between very many of others looks at some of these, and the next one goes on."""
+    other = "https://blog.example.org"
+    assert server.api("POST", "/v1/sites", {"origin": other, "index": "/sitemap_index.xml"}).status == 201
+    token = site_token(server, other, "blog")
+    made = server.bulk([{"loc": f"{other}/a.xml"}, *rows(range(45000)), {"loc": f"{other}/z.xml"}]).json()["revision"]
+    pages, after = [], "0"
+    while after is not None:
+        page = server.api("GET", f"/v1/history/{made}?after={after}", token=token).json()
+        pages.append([row["loc"].removeprefix(other) for row in page["rows"]])
+        after = page["next"]
+    assert pages == [["/a.xml"], [], ["/z.xml"]]
+    assert [row["loc"] for row in lines_of(server.api("GET", f"/v1/history/{made}", headers=LINES, token=token))] == [other + "/a.xml", other + "/z.xml"]
+
+
 def test_a_history_that_is_not_kept_is_named(start):
     server = start(config="[history]\nkeep = 0\n")
     made = server.bulk(rows(range(5))).json()

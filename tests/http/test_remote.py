@@ -179,6 +179,29 @@ def test_what_the_api_registers_is_watched(start):
         server.stop()
 
 
+def test_a_list_of_polls_looks_at_a_bounded_part_of_them(start):
+    """A token with a prefix has one of very many sitemaps: a call looks at some of the others, and the next ones go on."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/their/s.xml"] = answer(404)
+        server = start(sites=(), config=f'{SETTINGS}[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\ncheck = yes\n')
+        server.stop()
+        with sqlite3.connect(server.database) as db:  # named by a list, and not due for hours
+            db.execute("WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO fetch(site, source, list, loc, state, status, marks, next_at,"
+                       " interval_s, failures, checked_at, good_ago, changed_at, full_ago, since_ago, urls, bytes, one_lastmod, line, listed)"
+                       " SELECT (SELECT id FROM site), 0, 0, '/others/' || i, 1, 200, 0, unixepoch() + 40000, 43200, 0, unixepoch(), 0, 0, 0, 0, 0, 0, 0, 0, 1 FROM n")
+        server.start()
+        assert server.register(f"{base}/their/s.xml").status == 201
+        poll = lambda: server.api("POST", f"/v1/checks?loc={quote(base + '/their/s.xml', safe='')}")
+        eventually(lambda: poll().json().get("check", {}).get("state") == "gone", "theirs is polled")
+        token = server.make_token("their", "--prefix", base + "/their/")
+        first = server.api("GET", "/v1/checks?limit=1", token=token).json()
+        second = server.api("GET", f"/v1/checks?limit=1&after={first['next']}", token=token).json()
+        assert first["checks"] == [] and [one["loc"] for one in second["checks"]] == [base + "/their/s.xml"] and second["next"] is None
+        whole = server.make_token("whole", "--site", base)
+        assert f"{base}/their/s.xml: " in sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": whole}).out
+
+
 def sites_on(start, there, names, rate):
     """A server with sites whose sitemaps are all on one host, and what registers some of a site's."""
     origin = lambda name: f"https://{name}.example"

@@ -72,9 +72,7 @@ void check_json_append(struct str *out, const struct check_record *record)
 struct listing {
     struct call *call;
     struct check_filter filter;
-    uint64_t limit, count;
-    int64_t last;
-    bool more;
+    uint64_t count;
 };
 
 static void write_check(struct str *out, const void *record)
@@ -82,25 +80,16 @@ static void write_check(struct str *out, const void *record)
     check_json_append(out, record);
 }
 
-/* Appends a check. Sitemaps outside the token's prefix are skipped. */
-static bool append_check(void *context, const struct check_record *record)
+static void append_check(void *context, const struct check_record *record)
 {
     struct listing *l = context;
     struct str *out = &l->call->request->reply.body;
-
-    if (l->count == l->limit) {
-        l->more = true;
-        return false;
-    }
-    l->last = record->id;
-    if (!grant_has_loc(&l->call->request->grant, record->loc))
-        return true;
-    if (l->count++ > 0)
-        str_append_char(out, ',');
     struct json_check_of shown = {
         record->loc, *record->source != '\0' ? record->source : NULL, {write_check, record}};
+
+    if (l->count++ > 0)
+        str_append_char(out, ',');
     json_append_object(out, &json_check_of, &shown);
-    return !out->failed;
 }
 
 static void read_state(struct listing *l)
@@ -145,21 +134,23 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     struct str *out = &call->request->reply.body;
     struct listing l = {.call = call};
     uint64_t after;
+    int64_t next;
     enum catalogue_status status;
 
-    l.limit = call_number(call, "limit");
     read_state(&l);
     if (!read_site(&l, registry) || !call_cursor(call, 0, INT64_MAX, &after))
         return CATALOGUE_OK;
     l.filter.source = query_value(&call->query, "source");
+    l.filter.prefix = call->request->grant.prefix;
     l.filter.after = (int64_t)after;
+    l.filter.limit = (size_t)call_number(call, "limit");
     str_append_text(out, "{\"checks\":[");
-    status = catalogue_view_checks(view, &l.filter, append_check, &l);
+    status = catalogue_view_checks(view, &l.filter, append_check, &l, &next);
     if (status != CATALOGUE_OK)
         return status;
     str_append_text(out, "],\"next\":");
-    if (l.more)
-        str_append_format(out, "\"%" PRId64 "\"", l.last);
+    if (next != 0)
+        str_append_format(out, "\"%" PRId64 "\"", next);
     else
         str_append_text(out, "null");
     str_append_text(out, "}\n");

@@ -289,10 +289,12 @@ static void only_change(void *context, const struct history_change *change)
 }
 
 /* Rows of a change that also touched other sites: a token for one site pages through its own rows
- * by their number. The parts in which the rows are stored would reveal how many others there are.
- */
+ * by their number. The parts in which the rows are stored would reveal how many others there are. A
+ * call looks at OWN_PARTS of them, about a hundredth of a second: the cursor has the number of such
+ * groups before, in the upper half, and of the site's rows before in this one. */
 #define OWN_ROWS  1000u
 #define OWN_BYTES (8u << 20) /* a few page URLs may be large */
+#define OWN_PARTS 20u
 struct own_rows {
     struct listing *l;
     uint64_t skip, seen;
@@ -315,13 +317,15 @@ static void each_own_row(void *context, const struct entry_record *before,
 static enum catalogue_status own_rows(struct catalogue_view *view, uint64_t revision, int64_t site,
                                       struct listing *l, uint64_t after, uint64_t *next)
 {
-    struct own_rows own = {.l = l, .skip = after};
+    uint64_t group = after >> 32, first = group * OWN_PARTS + 1;
+    struct own_rows own = {.l = l, .skip = (uint32_t)after};
     enum catalogue_status status = CATALOGUE_OK;
     bool more = true;
 
-    for (uint64_t part = 1; status == CATALOGUE_OK && more && !own.more; part++)
+    for (uint64_t part = first;
+         status == CATALOGUE_OK && more && !own.more && part < first + OWN_PARTS; part++)
         status = catalogue_view_history_rows(view, revision, site, part, each_own_row, &own, &more);
-    *next = own.more ? after + l->count : 0;
+    *next = own.more ? after + l->count : more ? (group + 1) << 32 : 0;
     return status;
 }
 
@@ -343,7 +347,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     enum catalogue_status status;
 
     if (!read_revision(call, "revision", call->request->path_tail, &revision) ||
-        !call_cursor(call, 0, UINT32_MAX, &after))
+        !call_cursor(call, 0, INT64_MAX, &after))
         return CATALOGUE_OK;
     status = catalogue_view_history_from(view, site, &from);
     if (status == CATALOGUE_OK)
@@ -390,8 +394,10 @@ static enum catalogue_status rows_work(struct call *call, struct catalogue_view 
         reply_gone(call, from);
         return CATALOGUE_OK;
     }
-    for (uint64_t part = 1; status == CATALOGUE_OK && more && !l.failed; part++)
+    for (uint64_t part = 1; status == CATALOGUE_OK && more && !l.failed; part++) {
+        l.failed = !copy_goes_on(l.copy);
         status = catalogue_view_history_rows(view, revision, site, part, each_line, &l, &more);
+    }
     str_done(&l.line);
     return status == CATALOGUE_OK && l.failed ? CATALOGUE_NO_MEMORY : status;
 }

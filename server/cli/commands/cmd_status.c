@@ -10,6 +10,7 @@
 #include "server/cli/output.h"
 
 #define PROBLEMS_SHOWN 5 /* of each source and of the checks */
+#define CALLS_MAX      1000
 
 /* The sums of all indexes, or of all urlsets. */
 struct summary {
@@ -94,6 +95,35 @@ static void check_shared(const struct cli *cli, struct overview *o)
                                               why[0] != '\0' ? why : "PostgreSQL does not answer"));
 }
 
+/* The first bad ones. A call looks at a bounded part of the sitemaps; the number of calls is
+ * bounded so that no server can keep the command waiting forever. */
+static json_t *fetch_bad_checks(struct backend *b)
+{
+    json_t *found = json_array(), *answer = NULL;
+    const char *next = NULL;
+    unsigned calls = 0;
+
+    do {
+        struct str target = STR_INIT;
+        str_append_text(&target, "/v1/checks");
+        target_add(&target, "state", "bad");
+        target_add_number(&target, "limit", (int64_t)(PROBLEMS_SHOWN - json_array_size(found)));
+        target_add(&target, "after", next);
+        json_decref(answer);
+        answer = api_get(b, &target);
+        next = member_text_or_null(answer, "next");
+        if (answer == NULL || json_array_extend(found, json_object_get(answer, "checks")) != 0) {
+            if (answer != NULL)
+                cli_fail(b->name, "unexpected response: not from the API of sitemapd");
+            json_decref(found);
+            found = NULL;
+        }
+    } while (found != NULL && next != NULL && json_array_size(found) < PROBLEMS_SHOWN &&
+             ++calls < CALLS_MAX);
+    json_decref(answer);
+    return found;
+}
+
 static int fetch_overview(struct cli *cli, struct overview *out)
 {
     struct backend *b = cli->backend;
@@ -108,8 +138,7 @@ static int fetch_overview(struct cli *cli, struct overview *out)
     out->api = api_get(b, &target);
     if (out->api == NULL || (out->sources = api_get_array(b, "/v1/sources", "sources")) == NULL)
         return EXIT_COULD_NOT;
-    if (!arguments_has(&cli->arguments, "--json") &&
-        (out->checks = api_get_array(b, "/v1/checks?state=bad&limit=5", "checks")) == NULL)
+    if (!arguments_has(&cli->arguments, "--json") && (out->checks = fetch_bad_checks(b)) == NULL)
         return EXIT_COULD_NOT;
     out->version = member_text(json_object_get(out->api, "info"), "version");
     sum_up(indexes, &out->indexes);

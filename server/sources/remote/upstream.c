@@ -198,15 +198,15 @@ void upstream_free(struct upstream *u)
 
 /* ---- the scan ----------------------------------------------------------------------------- */
 
-static bool keep_dropped(void *context, const struct check_record *record)
+static void keep_dropped(void *context, const struct check_record *record)
 {
     struct upstream *u = context;
     bool failed = false;
     struct record dropped = {
         .file = {.path = record_keep(&u->dropped, record->loc, &failed),
                  .state = record->state == CHECK_EMPTY ? SOURCE_FILE_EMPTY : SOURCE_FILE_IGNORED}};
-    u->out_of_memory = failed || record_add(&u->dropped, &dropped) == NULL;
-    return !u->out_of_memory;
+    if (failed || record_add(&u->dropped, &dropped) == NULL)
+        u->out_of_memory = true;
 }
 
 static const char unreadable[] = "the catalogue cannot be read";
@@ -263,6 +263,7 @@ static bool begin(void *place, struct scan_pass *pass)
     struct upstream *u = place;
     struct catalogue_view *view;
     struct check_filter filter = {.dropped = true, .source = u->scan->settings->name};
+    int64_t next;
     enum catalogue_status status = CATALOGUE_OK;
     record_list_done(&u->dropped);
     u->claimed_count = 0;
@@ -270,7 +271,7 @@ static bool begin(void *place, struct scan_pass *pass)
         return true;
     status = catalogue_view_begin(pass->options->catalogue, &view);
     if (status == CATALOGUE_OK) {
-        status = catalogue_view_checks(view, &filter, keep_dropped, u);
+        status = catalogue_view_checks(view, &filter, keep_dropped, u, &next);
         catalogue_view_end(view);
     }
     pass->out_of_memory = u->out_of_memory;

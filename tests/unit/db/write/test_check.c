@@ -483,11 +483,10 @@ static void what_the_api_registered_keeps_its_digests_date(void **state)
     assert_int_equal(left(f).count, 1);
 }
 
-static bool count_record(void *context, const struct check_record *record)
+static void keep_id(void *context, const struct check_record *record)
 {
     int64_t *last = context;
     *last = record->id;
-    return true;
 }
 
 static void rows_are_listed_and_counted_by_state(void **state)
@@ -495,7 +494,7 @@ static void rows_are_listed_and_counted_by_state(void **state)
     struct write_fixture *f = *state;
     struct catalogue_view *v;
     uint64_t counts[CHECK_STATES];
-    int64_t last = 0;
+    int64_t last = 0, next;
     for (char n = 'a'; n < 'e'; n++) {
         char path[8] = {n, '.', 'x', 'm', 'l', 0}, loc[64];
         snprintf(loc, sizeof loc, ROOT "%s", path);
@@ -515,24 +514,33 @@ static void rows_are_listed_and_counted_by_state(void **state)
     assert_int_equal(counts[CHECK_NEW], 0);
     static const struct {
         struct check_filter filter;
-        int64_t last;
+        int64_t last, next;
     } rows[] = {
-        {{.state = -1}, 4},
-        {{.state = -1, .limit = 1}, 1},
-        {{.state = -1, .after = 1, .limit = 2}, 3},
-        {{.state = CHECK_GONE}, 2},
-        {{.state = CHECK_GONE, .source = SOURCE}, 2},
-        {{.state = CHECK_GONE, .source = "other"}, 0},
-        {{.state = CHECK_GOOD}, 0},
-        {{.state = CHECK_NEW}, 4},
-        {{.state = CHECK_NEW, .after = 1, .limit = 1}, 3},
-        {{.dropped = true, .source = SOURCE}, 2},
+        {{.state = -1}, 4, 0},
+        {{.state = -1, .limit = 1}, 1, 1},
+        {{.state = -1, .after = 1, .limit = 2}, 3, 3},
+        {{.state = -1, .limit = 4}, 4, 0},
+        {{.state = -1, .prefix = ROOT "b"}, 2, 0},
+        {{.state = CHECK_GONE}, 2, 0},
+        {{.state = CHECK_GONE, .limit = 1}, 2, 0},
+        {{.state = CHECK_GONE, .prefix = ROOT "c"}, 0, 0},
+        {{.state = CHECK_GONE, .source = SOURCE}, 2, 0},
+        {{.state = CHECK_GONE, .source = "other"}, 0, 0},
+        {{.state = CHECK_GONE, .after = 2}, 0, 0},
+        {{.state = CHECK_ANY_BAD}, 2, 0},
+        {{.state = CHECK_ANY_BAD, .source = "other"}, 0, 0},
+        {{.state = CHECK_ANY_BAD, .after = 2}, 0, 0},
+        {{.state = CHECK_GOOD}, 0, 0},
+        {{.state = CHECK_NEW}, 4, 0},
+        {{.state = CHECK_NEW, .after = 1, .limit = 1}, 3, 3},
+        {{.dropped = true, .source = SOURCE}, 2, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         last = 0;
-        assert_int_equal(catalogue_view_checks(v, &rows[i].filter, count_record, &last),
+        assert_int_equal(catalogue_view_checks(v, &rows[i].filter, keep_id, &last, &next),
                          CATALOGUE_OK);
         assert_int_equal(last, rows[i].last);
+        assert_int_equal(next, rows[i].next);
     }
     struct check_record record;
     assert_int_equal(catalogue_view_check_list(v, SOURCE, &record), CATALOGUE_OK);
@@ -541,6 +549,48 @@ static void rows_are_listed_and_counted_by_state(void **state)
     assert_int_equal(catalogue_view_check(v, 2, &record), CATALOGUE_OK);
     assert_string_equal(check_state_word(record.state), "gone");
     assert_int_equal(catalogue_view_check(v, 99, &record), CATALOGUE_NOT_FOUND);
+    catalogue_view_end(v);
+}
+
+/* Very many rows match no filter of a client: a call looks at a bounded part of them. */
+static void a_list_looks_at_a_bounded_number_of_rows(void **state)
+{
+    struct write_fixture *f = *state;
+    struct catalogue_view *v;
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml");
+    int64_t site = unwatched(f, true, 0).site, last, next;
+    watch(f, site, SOURCE, ROOT "a.xml");
+    run_sql(f, "INSERT INTO fetch WITH RECURSIVE n(i) AS (VALUES(2) UNION ALL SELECT i + 1 FROM n"
+               " WHERE i <= 20000) SELECT i, site, source, list, '/other/' || i, 2 + i & 7, status,"
+               " marks, next_at, interval_s, failures, checked_at, good_ago, changed_at, full_ago,"
+               " since_ago, etag, last_modified, hash, dateless, urls, bytes, newest_lastmod,"
+               " one_lastmod, remarks, problem, detail, line, 0, claim, lastmod"
+               " FROM n CROSS JOIN fetch WHERE id = 1");
+    run_sql(f,
+            "UPDATE fetch SET loc = '/s/mine', state = 3 WHERE id = (SELECT max(id) FROM fetch)");
+    const struct check_filter filters[] = {
+        {.state = -1, .site_id = site, .prefix = ROOT "mine", .limit = 1},
+        {.state = -1, .prefix = ROOT "mine", .limit = 1},
+        {.state = CHECK_ANY_BAD, .site_id = site, .prefix = ROOT "mine", .after = 2, .limit = 1},
+        {.state = CHECK_ANY_BAD, .prefix = ROOT "mine", .after = 2, .limit = 1},
+        {.state = CHECK_GONE, .prefix = ROOT "mine", .limit = 1},
+    };
+    assert_int_equal(CHECK_LOOK_MAX, 20000);
+    assert_int_equal(catalogue_view_begin(f->c, &v), CATALOGUE_OK);
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+        struct check_filter filter = filters[i];
+        last = 0;
+        assert_int_equal(catalogue_view_checks(v, &filter, keep_id, &last, &next), CATALOGUE_OK);
+        if (i < 2) { /* the others have fewer rows to look at */
+            assert_int_equal(last, 0);
+            assert_int_equal(next, CHECK_LOOK_MAX);
+            filter.after = next;
+            assert_int_equal(catalogue_view_checks(v, &filter, keep_id, &last, &next),
+                             CATALOGUE_OK);
+        }
+        assert_int_equal(last, CHECK_LOOK_MAX + 1);
+        assert_int_equal(next, 0);
+    }
     catalogue_view_end(v);
 }
 
@@ -577,6 +627,7 @@ int main(void)
         TEST(what_nothing_names_is_left),
         TEST(what_the_api_registered_keeps_its_digests_date),
         TEST(rows_are_listed_and_counted_by_state),
+        TEST(a_list_looks_at_a_bounded_number_of_rows),
         TEST(remarks_and_states_have_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
