@@ -74,7 +74,8 @@ static void open_named(struct file_reader *r, const struct section_table *table,
     len = strlen(quoted);
     if (len < 2 || quoted[0] != '"' || quoted[len - 1] != '"' ||
         !is_section_name(quoted + 1, len - 2)) {
-        mistakes_add(&r->mistakes, "this section is written [%s \"name\"]", table->section);
+        mistakes_add(&r->mistakes, "a section [%s] needs a name: write [%s \"name\"]",
+                     table->section, table->section);
         return;
     }
     memcpy(plain, quoted + 1, len - 2);
@@ -322,7 +323,7 @@ bool config_read_file(struct config *c, const char *file, config_report *report,
     r.mistakes = (struct mistakes){.file = file, .report = report, .context = context};
     if (text == NULL && errno == ESPIPE)
         mistakes_add(&r.mistakes,
-                     "is a pipe, and must be a file: its settings are read more than once");
+                     "is a pipe; give a regular file, since it is read more than once");
     else if (text == NULL)
         mistakes_add(&r.mistakes, "cannot be read: %s", strerror(errno));
     else

@@ -129,8 +129,8 @@ static void check_indexnow(const struct config *c, const struct config_site *sit
         strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != len)
         mistakes_add(m, "indexnow_key is not 8 to 128 letters, digits and dashes");
     if (c->history_keep_ms == 0)
-        mistakes_add(m,
-                     "indexnow_key needs a history, which [history] keep = 0 turns off; set keep");
+        mistakes_add(
+            m, "indexnow_key needs the history, which keep = 0 in [history] turns off; set keep");
 }
 
 /* Each alias is in the routing table, which is rebuilt with every change of a site. */
@@ -326,7 +326,7 @@ static void check_other_kind(const struct config_source *source, struct mistakes
     for (size_t i = 0; i < table->setting_count; i++) {
         const struct setting *s = &table->settings[i];
         if (s->of != NULL && strcmp(s->of, kind) != 0 && source->named.seen[i] != 0)
-            mistakes_add(m, "[source \"%s\"]: %s is for sources with %s", source->named.name,
+            mistakes_add(m, "[source \"%s\"]: %s can only be used with %s", source->named.name,
                          s->key, s->of);
     }
 }
@@ -376,12 +376,11 @@ static void check_splits_apart(const struct config_source *source,
             const char *one = before->is.split[j], *other = source->is.split[i];
 
             if (is_one_urlset(one, other) && !(itself && strcmp(one, other) == 0))
-                mistakes_add(
-                    m,
-                    "[source \"%s\"]: split names \"%.200s\" and %s\"%.200s\", which would "
-                    "be one urlset; name one of them",
-                    source->named.name, itself ? one : other, itself ? "" : whose,
-                    itself ? other : one);
+                mistakes_add(m,
+                             "[source \"%s\"]: split names \"%.200s\" and %s\"%.200s\", which "
+                             "would be the same urlset; remove one of them",
+                             source->named.name, itself ? one : other, itself ? "" : whose,
+                             itself ? other : one);
         }
 }
 
@@ -553,7 +552,7 @@ static void check_upstream(const struct config *c, const struct config_source *s
     if (source->credentials_file == NULL)
         return;
     if (strncmp(source->is.upstream, "https://", 8) != 0)
-        mistakes_add(m, "credentials_file: credentials need https");
+        mistakes_add(m, "credentials_file: credentials are only sent over https");
     else if (config_source_credentials(source, secret, why) != NULL)
         mistakes_add(m, "%s", why);
     explicit_bzero(secret, sizeof secret);
@@ -872,7 +871,7 @@ static void evaluate_engine(const struct config_engine *engine, struct mistakes 
     for (size_t i = 0; i < table->setting_count; i++) {
         const struct setting *s = &table->settings[i];
         if (s->of != NULL && strcmp(s->of, name) != 0 && engine->named.seen[i] != 0)
-            mistakes_add(m, "[engine \"%s\"]: %s is for %s", name, s->key, s->of);
+            mistakes_add(m, "[engine \"%s\"]: %s can only be used for %s", name, s->key, s->of);
         if (s->of != NULL && strcmp(s->of, name) == 0 && engine->named.seen[i] == 0)
             mistakes_add(m, "[engine \"%s\"] needs %s", name, s->key);
     }

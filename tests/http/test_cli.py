@@ -719,7 +719,7 @@ def test_check_config_is_of_a_file(tmp_path):
     pipe = tmp_path / "pipe.conf"
     os.mkfifo(pipe)
     command = sitemapd("check-config", pipe)
-    assert command.code == 1 and command.err.startswith(f"{pipe}: is a pipe, and must be a file"), command
+    assert command.code == 1 and command.err.startswith(f"{pipe}: is a pipe; give a regular file"), command
 
 
 def test_import_waits_for_who_writes_into_a_pipe(database, tmp_path):

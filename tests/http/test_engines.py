@@ -324,7 +324,7 @@ def test_an_outcome_that_cannot_be_stored_causes_no_request_loop(start, google):
     ('[engine "yahoo"]\nendpoint = https://x.example/\n', "the engines are google and bing"),
     ('[engine "google"]\n', "needs credentials_file"),
     ('[engine "bing"]\napi_key_file = /nonexistent\n', "cannot be read"),
-    ('[engine "bing"]\ncredentials_file = /etc/hostname\n', "is for google"),
+    ('[engine "bing"]\ncredentials_file = /etc/hostname\n', "can only be used for google"),
     ('[engine "bing"]\napi_key_file = /etc/hostname\n', "other users can read it"),
 ])
 def test_a_configuration_that_is_wrong(tmp_path, section, said):

@@ -19,7 +19,7 @@ static void test_unknown_words(void **state)
     static const struct file_row rows[] = {
         {"[sever]\nx = y\n", "1: unknown section [sever]; did you mean [server]?\n"},
         {"[]\n", "1: unknown section []\n"},
-        {"[source products]\n", "1: this section is written [source \"name\"]\n"},
+        {"[source products]\n", "1: a section [source] needs a name: write [source \"name\"]\n"},
         {"[sources \"a\"]\nx = y\n",
          "1: unknown section [sources \"a\"]; did you mean [source]?\n"},
         {"[source \"a\"]\nexlude = x\n",
@@ -34,10 +34,10 @@ static void test_unknown_words(void **state)
          "https://www.example.com/sitemaps/\n3: index: \"x.xml\" must be the path or URL of an "
          "index, such as /sitemap_index.xml\n4: settle: \"10\" " MUST_TIME "\n"
          "5: serve: \"1\" " MUST_BOOL "\n"},
-        {"[site]\norigin = x\n", "1: this section is written [site \"name\"]\n"},
-        {"[site main]\n", "1: this section is written [site \"name\"]\n"},
-        {"[site \"\"]\n", "1: this section is written [site \"name\"]\n"},
-        {"[site \"a b\"]\n", "1: this section is written [site \"name\"]\n"},
+        {"[site]\norigin = x\n", "1: a section [site] needs a name: write [site \"name\"]\n"},
+        {"[site main]\n", "1: a section [site] needs a name: write [site \"name\"]\n"},
+        {"[site \"\"]\n", "1: a section [site] needs a name: write [site \"name\"]\n"},
+        {"[site \"a b\"]\n", "1: a section [site] needs a name: write [site \"name\"]\n"},
         {"[site \"a\"]\n[site \"a\"]\norigin = x\n",
          "2: [site \"a\"] occurs twice; first in line 1\n"},
         {"[server]\nlisten_ = x\n",

@@ -38,15 +38,16 @@ static void test_wholes(void **state)
          "split = https://a/b.txt.gz https://a/c.xml https://a/b.txt.xml\n",
          "1: [source \"a\"]: split must be the URL of a sitemap that the upstream names, such as "
          "https://www.example.com/products.xml, not \"yes\"\n1: [source \"a\"]: split names "
-         "\"https://a/b.xml\" and \"https://a/b.txt.gz\", which would be one urlset; name one of "
+         "\"https://a/b.xml\" and \"https://a/b.txt.gz\", which would be the same urlset; remove "
+         "one of "
          "them\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\nsplit = https://a/b.xml https://a/c.xml\n"
          "[source \"b\"]\nupstream = https://a/j.xml\nsplit = https://a/c.xml.gz https://a/d.xml\n"
          "[source \"c\"]\nupstream = https://a/k.xml\nsplit = https://a/d.xml\n",
          "4: [source \"b\"]: split names \"https://a/c.xml.gz\" and [source \"a\"] "
-         "\"https://a/c.xml\", which would be one urlset; name one of them\n"
+         "\"https://a/c.xml\", which would be the same urlset; remove one of them\n"
          "7: [source \"c\"]: split names \"https://a/d.xml\" and [source \"b\"] "
-         "\"https://a/d.xml\", which would be one urlset; name one of them\n"},
+         "\"https://a/d.xml\", which would be the same urlset; remove one of them\n"},
         {"[source \"a\"]\ndirectory = /srv\nurl = https://a/\nsplit = yes\n"
          "[source \"b\"]\ndirectory = /opt\nurl = https://b/\nsplit = yes\n",
          ""},
@@ -54,13 +55,13 @@ static void test_wholes(void **state)
          "1: [source \"a\"]: serve cannot be combined with check = no: only polls fetch the copies "
          "that are served\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\nwatch = no\nsettle = 1s\nserve = yes\n",
-         "1: [source \"a\"]: watch is for sources with a directory\n"
-         "1: [source \"a\"]: settle is for sources with a directory\n"},
+         "1: [source \"a\"]: watch can only be used with a directory\n"
+         "1: [source \"a\"]: settle can only be used with a directory\n"},
         {"[source \"a\"]\ndirectory = /srv\nurl = https://a/\nconnect = 10.0.0.1:80\n",
-         "1: [source \"a\"]: connect is for sources with an upstream\n"},
+         "1: [source \"a\"]: connect can only be used with an upstream\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\npoll = 1h\nconnect = [::1]:443\n", ""},
         {"[source \"a\"]\nupstream = http://a/i.xml\ncredentials_file = /dev/null\n",
-         "1: credentials_file: credentials need https\n"},
+         "1: credentials_file: credentials are only sent over https\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\ncredentials_file = /dev/null\n",
          "1: credentials_file /dev/null is not a file\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\nca_file = /tmp\n",
