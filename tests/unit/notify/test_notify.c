@@ -376,8 +376,13 @@ static void test_single_sitemaps(void **state)
     answer_with(503);
     report_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/b.xml");
     await_post(); /* it is a line, and refused: what comes waits for it */
-    for (unsigned i = 0; i < 1000; i++)
-        report_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/c.xml");
+    report_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/c.xml");
+    report_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/c.xml"); /* counts once */
+    for (unsigned i = 0; i < 999; i++) {
+        char loc[48];
+        snprintf(loc, sizeof loc, "https://www.example.com/c%u.xml", i);
+        report_of(n, NOTIFY_GONE, "shop", site, loc);
+    }
     report_of(n, NOTIFY_GONE, "", site, "https://www.example.com/d.xml");
     report_of(n, NOTIFY_GONE, "", other, "https://other.example/e.xml");
     answer_with(200);
