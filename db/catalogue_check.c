@@ -67,7 +67,7 @@ static void on_file(struct check *check, sqlite3_stmt *row)
     struct url url;
 
     if (path[0] == '\0' || path[0] == '/')
-        check_report(check, "source %s: \"%.300s\" is not a path of a file", source, path);
+        check_report(check, "source %s: \"%.300s\" is not the path of a file", source, path);
     if (state < SOURCE_FILE_LISTED || state > SOURCE_FILE_QUARANTINED) {
         check_report(check, "source %s: file %.300s has an unknown state", source, path);
         return;
@@ -77,12 +77,14 @@ static void on_file(struct check *check, sqlite3_stmt *row)
                      in_trouble ? "has a problem, but is not quarantined"
                                 : "is quarantined without a problem");
     if (sqlite3_column_int(row, 7) != 0 && state != SOURCE_FILE_QUARANTINED)
-        check_report(check, "source %s: file %.300s is refused, but not quarantined", source, path);
+        check_report(check, "source %s: file %.300s is rejected, but not quarantined", source,
+                     path);
     if (sqlite3_column_int(row, 5) != 16)
-        check_report(check, "source %s: file %.300s has a hash of %d bytes", source, path,
-                     sqlite3_column_int(row, 5));
+        check_report(check, "source %s: file %.300s has a hash of %d bytes instead of 16", source,
+                     path, sqlite3_column_int(row, 5));
     if (state == SOURCE_FILE_LISTED && sqlite3_column_type(row, 2) == SQLITE_NULL)
-        check_report(check, "source %s: file %.300s is listed in no site", source, path);
+        check_report(check, "source %s: file %.300s is listed, but belongs to no site", source,
+                     path);
     if (state == SOURCE_FILE_LISTED &&
         (url_parse(loc, strlen(loc), &url, NULL) != RULE_OK || strcmp(url.text, loc) != 0))
         check_report(
@@ -138,8 +140,9 @@ static void on_fetch(struct check *check, sqlite3_stmt *row)
     struct url url;
 
     if (list < 0 || list > 1 || (list == 1) != (site == 0) || (list == 1 && source == 0))
-        check_report(check, "poll of %.300s: belongs neither to a list nor to a sitemap of a site",
-                     loc);
+        check_report(
+            check, "poll of %.300s: belongs to neither an upstream's list nor a sitemap of a site",
+            loc);
     if (source != 0 && sqlite3_column_int(row, 2) == 0)
         check_report(check, "poll of %.300s: its source does not exist", loc);
     if (state < CHECK_NEW || state >= CHECK_STATES)
@@ -301,8 +304,8 @@ static void check_of_urlset(struct scan *s, const char *where, int64_t urlset, c
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
     if (rc == SQLITE_DONE)
-        check_report(s->check, "%s: is of urlset %s%.300s, which does not have this page", where,
-                     text_of(s->find_page, 0), text_of(s->find_page, 1));
+        check_report(s->check, "%s: belongs to urlset %s%.300s, which does not have this page",
+                     where, text_of(s->find_page, 0), text_of(s->find_page, 1));
     else if (rc != SQLITE_ROW)
         check_result(s->check, rc, "pages of urlsets");
 }
@@ -317,15 +320,15 @@ static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, 
     if (!s->known || s->removed)
         return; /* a tombstone, or found by foreign_key_check */
     if (number < c->first_number)
-        check_report(s->check, "%s %lld of %.300s: the number does not exist", c->name, number,
+        check_report(s->check, "%s %lld of %.300s: the number is out of range", c->name, number,
                      s->url);
     if (said != (long long)entries)
         check_report(s->check, "%s %lld of %.300s: counts %lld %s, but has %llu", c->name, number,
                      s->url, said, plural((uint64_t)said, "entry", "entries"),
                      (unsigned long long)entries);
     if (sqlite3_column_int64(c->row, 3) > s->check->revision)
-        check_report(s->check, "%s %lld of %.300s: has a revision in the future", c->name, number,
-                     s->url);
+        check_report(s->check, "%s %lld of %.300s: has a later revision than the catalogue",
+                     c->name, number, s->url);
     if (c == &s->segment)
         return;
     bytes += s->kind == LIST_URLSET ? render_urlset_frame_bytes(s->with) : render_frame_bytes();
@@ -333,13 +336,14 @@ static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, 
         check_report(s->check, "page %lld of %.300s: counts %lld bytes, but has %llu", number,
                      s->url, (long long)sqlite3_column_int64(c->row, 4), (unsigned long long)bytes);
     if ((s->with & EXTENSION_NEWS) != 0 && entries > LIMIT_NEWS_ROWS)
-        check_report(s->check, "page %lld of %.300s: has more than %u page URLs of news", number,
+        check_report(s->check,
+                     "page %lld of %.300s: has more than %u page URLs, the limit with news", number,
                      s->url, LIMIT_NEWS_ROWS);
     if (s->kind == LIST_URLSET && entries > 0)
         check_listed(s, index, (uint32_t)number);
     if (bytes > LIMIT_PAGE_BYTES)
-        check_report(s->check, "page %lld of %.300s: has more than %u bytes", number, s->url,
-                     LIMIT_PAGE_BYTES);
+        check_report(s->check, "page %lld of %.300s: has more than %u bytes, the limit of a page",
+                     number, s->url, LIMIT_PAGE_BYTES);
 }
 
 /* Compares the position of the current row of `c` with a page or segment: before (-1), at (0) or
@@ -368,8 +372,8 @@ static void close_unit(struct scan *s, struct companion *c)
         step(s, c);
     } else {
         look_up(s, c->index);
-        check_report(s->check, "%s %lld of %.300s: has %llu %s, but no row", c->name,
-                     (long long)c->number, s->url, (unsigned long long)c->entries,
+        check_report(s->check, "%s %lld of %.300s: has %llu %s, but its own row is missing",
+                     c->name, (long long)c->number, s->url, (unsigned long long)c->entries,
                      plural(c->entries, "entry", "entries"));
     }
     c->index = 0;
@@ -448,8 +452,8 @@ static void check_entry_fields(struct scan *s, const char *where, sqlite3_stmt *
         check_report(s->check, "%s: was registered at %lld and changed at %lld, out of range",
                      where, (long long)registered, (long long)changed);
     if (sqlite3_column_int64(row, 7) > EXTENSIONS_MAX_BYTES)
-        check_report(s->check, "%s: has %lld bytes of extensions", where,
-                     (long long)sqlite3_column_int64(row, 7));
+        check_report(s->check, "%s: has %lld bytes of extensions, more than the limit of %d", where,
+                     (long long)sqlite3_column_int64(row, 7), EXTENSIONS_MAX_BYTES);
     else if (sqlite3_column_type(row, 11) != SQLITE_NULL)
         check_extensions(s->check, where, text_of(row, 11));
 }
@@ -478,8 +482,8 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
     snprintf(where, sizeof where, "entry at position %u of %.300s", position, s->url);
     int64_t scope = s->kind == LIST_URLSET ? -index : s->site;
     if (sqlite3_column_int64(row, 1) != scope)
-        check_report(s->check, "%s: is of site %lld, its index of %lld", where,
-                     (long long)sqlite3_column_int64(row, 1), (long long)scope);
+        check_report(s->check, "%s: belongs to site %lld, but its index belongs to site %lld",
+                     where, (long long)sqlite3_column_int64(row, 1), (long long)scope);
     if (serial < 1 || serial > s->check->serial)
         check_report(s->check, "%s: its serial %lld was never assigned", where, (long long)serial);
     int64_t source = sqlite3_column_int64(row, 6);
@@ -690,9 +694,9 @@ static void on_catalogue(struct check *check, sqlite3_stmt *row)
     check->revision = sqlite3_column_int64(row, 1);
     check->serial = sqlite3_column_int64(row, 3);
     if (strlen(text_of(row, 0)) != 32)
-        check_report(check, "the catalogue: its epoch has not 32 digits");
+        check_report(check, "the catalogue: its epoch does not have 32 digits");
     if (registry_revision < 0 || registry_revision > check->revision)
-        check_report(check, "the catalogue: registry revision %lld is past revision %lld",
+        check_report(check, "the catalogue: registry revision %lld is later than revision %lld",
                      (long long)registry_revision, (long long)check->revision);
 }
 
@@ -705,7 +709,7 @@ static void on_site(struct check *check, sqlite3_stmt *row)
         check_report(check, "site %lld: \"%.300s\" is not a normalised origin",
                      (long long)sqlite3_column_int64(row, 0), origin);
     if (sqlite3_column_int64(row, 2) < 1)
-        check_report(check, "site %.300s: its limit allows no page", origin);
+        check_report(check, "site %.300s: its limit of index files is below 1", origin);
 }
 
 static void on_host(struct check *check, sqlite3_stmt *row)
@@ -723,7 +727,7 @@ static void on_index(struct check *check, sqlite3_stmt *row)
     const char *url = text_of(row, 0), *path = text_of(row, 1), *pattern = text_of(row, 2);
 
     if (scope_check_index_path(path) != RULE_OK)
-        check_report(check, "index %.300s: \"%.300s\" is not a path of an index", url, path);
+        check_report(check, "index %.300s: \"%.300s\" is not the path of an index", url, path);
     if (scope_check_pattern(pattern) != RULE_OK)
         check_report(check, "index %.300s: \"%.300s\" is not a page pattern", url, pattern);
     if (sqlite3_column_int(row, 3) != 0)
@@ -731,7 +735,7 @@ static void on_index(struct check *check, sqlite3_stmt *row)
     if (sqlite3_column_int(row, 4) != 0)
         check_report(check, "index %.300s: was purged, but not removed", url);
     if (sqlite3_column_int(row, 5) > LIST_URLSET)
-        check_report(check, "index %.300s: is a list of the unknown kind %d", url,
+        check_report(check, "index %.300s: has the unknown kind %d", url,
                      sqlite3_column_int(row, 5));
     if (sqlite3_column_int(row, 5) == LIST_URLSET && sqlite3_column_int(row, 6) == 0)
         check_report(check, "urlset %.300s: its index does not exist", url);
@@ -739,7 +743,7 @@ static void on_index(struct check *check, sqlite3_stmt *row)
 
 static void on_token(struct check *check, sqlite3_stmt *row)
 {
-    check_report(check, "token %.300s: its hash has %d bytes", text_of(row, 0),
+    check_report(check, "token %.300s: its hash has %d bytes instead of 32", text_of(row, 0),
                  sqlite3_column_int(row, 1));
 }
 

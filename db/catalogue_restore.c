@@ -162,10 +162,10 @@ static enum catalogue_status restore_compare(struct restore *r)
     connection_close(db);
     if (rc != SQLITE_OK)
         return restore_fail(r, connection_status(rc), r->backup, sqlite3_errstr(rc));
-    return r->problems == 0
-               ? CATALOGUE_OK
-               : restore_fail(r, CATALOGUE_CORRUPT, r->backup,
-                              "has objects that sitemapd did not make; nothing was restored");
+    return r->problems == 0 ? CATALOGUE_OK
+                            : restore_fail(r, CATALOGUE_CORRUPT, r->backup,
+                                           "has tables, triggers or views that sitemapd did not "
+                                           "create; nothing was restored");
 }
 
 /* Makes the copy of a shared catalogue's file a catalogue of its own. */

@@ -168,13 +168,13 @@ static enum catalogue_status check_schema(const char *path, struct checking *j)
     int rc = schema_compare(db, report_foreign, j);
     if (rc == SQLITE_OK && j->problems == 0 &&
         (!schema_version(db, &version, &shared) || version != SCHEMA_VERSION || shared))
-        report_problem(j, "the file is not of this release");
+        report_problem(j, "the file was made by another release of sitemapd");
     if (rc == SQLITE_OK && j->problems == 0)
         rc = sqlite3_prepare_v2(db, "SELECT count(*) FROM site", -1, &row, NULL);
     if (rc == SQLITE_OK && row != NULL && sqlite3_step(row) == SQLITE_ROW)
         sites = sqlite3_column_int(row, 0);
     if (rc == SQLITE_OK && j->problems == 0 && sites != 1)
-        report_problem(j, "the file is not the copy of one site");
+        report_problem(j, "the file is not a copy of exactly one site");
     sqlite3_finalize(row);
     connection_close(db);
     if (rc != SQLITE_OK)
@@ -197,7 +197,7 @@ static void check_settings(const struct registry *r, struct checking *j)
     if (site != NULL &&
         (site->max_pages > LIMIT_SITE_PAGES_MAX || site->alias_host_count > SITE_HOSTS_MAX ||
          site->cross_host_count > SITE_HOSTS_MAX))
-        report_problem(j, "the site has more index files or hosts than a site may have");
+        report_problem(j, "the site has more index files or hosts than the limits allow");
     for (size_t i = 0; i < r->token_count; i++)
         if (entry_check_name(r->tokens[i].grant.name, strlen(r->tokens[i].grant.name)) != RULE_OK)
             report_problem(j, "the name of a token is malformed");

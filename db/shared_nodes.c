@@ -32,7 +32,7 @@ bool catalogue_shared_state(struct catalogue *c, struct shared_state *out)
 
         followed_head(member_followed(c->member), &head);
         out->refused_ms = head.refused_ms;
-        snprintf(out->refused_said, sizeof out->refused_said, "its log has the reason");
+        snprintf(out->refused_said, sizeof out->refused_said, "its log says why");
     }
     return c->member != NULL;
 }
@@ -180,8 +180,8 @@ static enum catalogue_status put_snapshot(struct founding *f)
     if (outcome == SHARED_YES)
         return CATALOGUE_OK;
     snprintf(f->why, f->why_size,
-             "the catalogue is shared, but its first snapshot could not be sent (%s): start a "
-             "server on %s, which sends it",
+             "the catalogue is shared, but its first snapshot could not be stored (%s): start a "
+             "server on %s, which stores it",
              f->log->calls->why(f->log), f->path);
     return status_of(outcome);
 }

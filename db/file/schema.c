@@ -125,8 +125,8 @@ int schema_make(sqlite3 *db, int version)
  * engine's own; they are recognised by their text, since a trigger can have their names. */
 static const char compare_objects[] =
     "SELECT f.type, f.name, CASE WHEN m.name IS NULL THEN 'not part of this version'"
-    "  WHEN m.type <> f.type THEN 'not as it was made'"
-    "  WHEN m.sql IS NOT f.sql THEN 'not as it was made' END AS how,"
+    "  WHEN m.type <> f.type THEN 'not as sitemapd created it'"
+    "  WHEN m.sql IS NOT f.sql THEN 'not as sitemapd created it' END AS how,"
     "  m.name IS NULL OR m.type <> f.type OR f.type IN ('view', 'trigger') AS foreign_one"
     " FROM file_objects AS f LEFT JOIN main.sqlite_schema AS m USING (name)"
     " WHERE how IS NOT NULL"

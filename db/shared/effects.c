@@ -669,8 +669,9 @@ static enum catalogue_status apply_table(struct effects_applier *a, struct curso
         return CATALOGUE_OK;
     const struct table *t = tables_find(&a->tables, (const char *)name, (size_t)len);
     if (t == NULL || (uint64_t)t->count != columns || a->named_count == TABLES_MAX)
-        return diverge(a, t != NULL ? t->name : "",
-                       "a record names a table that is not here, or another");
+        return diverge(
+            a, t != NULL ? t->name : "",
+            "a record names a table that does not exist here or is not the expected one");
     a->named[a->named_count++] = t;
     return CATALOGUE_OK;
 }
@@ -734,7 +735,7 @@ static enum catalogue_status apply_whole(struct effects_applier *a)
     }
     size_t left = (size_t)(c.end - done);
     if (left > OPERATION_MAX)
-        return diverge(a, "", "a record holds a row without end");
+        return diverge(a, "", "a record holds an unterminated row");
     memmove(a->raw.data, done, left);
     a->raw.len = left;
     return status;

@@ -158,7 +158,7 @@ static enum shared_outcome ask(struct followed_log *l, const char *target, uint3
     struct followed *u = l->u;
     struct shared_followed_reply reply = {0};
     if (u->calls == NULL)
-        return fail(l, SHARED_AWAY, "only a server follows another node", "");
+        return fail(l, SHARED_AWAY, "only a running server can follow another node", "");
     if (l->link == NULL && (l->link = u->calls->open(u->calls->context)) == NULL)
         return SHARED_NO_MEMORY;
     if (!make_file(u))

@@ -287,7 +287,7 @@ static bool log_has(struct shared_log *log, const struct shared_position *at, ch
     bool lacks = !seen && (outcome == SHARED_DIVERGED || outcome == SHARED_TRIMMED ||
                            outcome == SHARED_FOREIGN);
     if (lacks)
-        snprintf(why, why_size, "its place in the log: %s", log->calls->why(log));
+        snprintf(why, why_size, "its position in the log is invalid: %s", log->calls->why(log));
     return !lacks;
 }
 

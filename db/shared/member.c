@@ -392,11 +392,11 @@ static enum catalogue_status end_applying(struct member *m, enum shared_outcome 
     }
     if (applied == CATALOGUE_NEWER) {
         standing_set_phase(&m->standing, SHARED_TOO_OLD,
-                           "the others have a newer schema: upgrade this node");
+                           "the other nodes have a newer schema: upgrade this node");
         return CATALOGUE_UPGRADE_PENDING;
     }
     if (outcome == SHARED_STOPPED && applied != CATALOGUE_OK) { /* tried again */
-        snprintf(why, sizeof why, "a record cannot be written here: %s",
+        snprintf(why, sizeof why, "a record of the log cannot be written to this node's file: %s",
                  catalogue_status_word(applied));
         standing_set_trouble(&m->standing, why);
         return applied;
@@ -871,7 +871,7 @@ enum catalogue_status member_attach(struct member *m, struct tx *tx, char *why, 
         status =
             connection_status(sqlite3_exec(m->db, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL));
     if (status != CATALOGUE_OK) {
-        snprintf(why, why_size, "%s: cannot be a node's: %s", m->catalogue->path,
+        snprintf(why, why_size, "%s: cannot be used as a node's file: %s", m->catalogue->path,
                  sqlite3_errmsg(m->db));
     } else if (!open_logs(m, why, why_size)) {
         status = CATALOGUE_UNAVAILABLE;

@@ -173,7 +173,8 @@ void standing_differs(struct standing *s)
     pthread_mutex_unlock(&s->lock);
     if (!again)
         standing_set_phase(s, SHARED_LEFT,
-                           "rows of this node differ from those that the others agree on");
+                           "rows of this node's catalogue differ from those of the other nodes, "
+                           "which agree with each other");
 }
 
 void standing_set_trouble(struct standing *s, const char *trouble)

@@ -85,12 +85,13 @@ void outside_report(struct outside *o, const struct catalogue_options *options, 
     int len =
         o->count == 1
             ? snprintf(detail, sizeof detail,
-                       "another process made revision %llu: ", (unsigned long long)o->last)
-            : snprintf(detail, sizeof detail, "another process made %llu revisions up to %llu: ",
+                       "another process wrote revision %llu: ", (unsigned long long)o->last)
+            : snprintf(detail, sizeof detail, "another process wrote %llu revisions up to %llu: ",
                        (unsigned long long)o->count, (unsigned long long)o->last);
     size_t used = len < 0 ? 0 : (size_t)len;
     append(detail, sizeof detail, &used,
-           o->named > 0 || o->more ? "pages of " : "no pages, but a site, an index or a token");
+           o->named > 0 || o->more ? "pages of "
+                                   : "no page changed, only a site, an index or a token");
     for (unsigned i = 0; i < o->named; i++) {
         append(detail, sizeof detail, &used, i > 0 ? ", " : "");
         append(detail, sizeof detail, &used, o->names[i]);

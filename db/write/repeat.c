@@ -35,8 +35,8 @@ static enum catalogue_status load_stored(sqlite3_stmt *row, const struct change 
         return hash != NULL ? CATALOGUE_CORRUPT : CATALOGUE_NO_MEMORY;
     if (memcmp(hash, change->key_sha256, HASH_BYTES) != 0) {
         result_decline(result, CATALOGUE_REFUSED,
-                       "this Idempotency-Key was sent with another request: another method, target "
-                       "or body");
+                       "this Idempotency-Key was already used for a different request: the method, "
+                       "target or body differs");
         result->key_reused = true;
         return CATALOGUE_OK;
     }

@@ -100,15 +100,14 @@ static enum catalogue_status refuse_truncated(struct writer *w, bool create, cha
                          : server_lock_peek(path, &last))) {
         if (create)
             return CATALOGUE_OK;
-        snprintf(why, why_size, "%s: is empty, not a catalogue: restore a backup, or name another",
-                 path);
+        snprintf(why, why_size,
+                 "%s: is empty, not a catalogue: restore a backup, or name another path", path);
         return CATALOGUE_CORRUPT;
     }
-    snprintf(
-        why, why_size,
-        "%s: is empty, but a catalogue at revision %ju was served from it: restore a backup, or "
-        "remove it and %s.lock to start afresh",
-        path, last.revision, path);
+    snprintf(why, why_size,
+             "%s: is empty, but a catalogue at revision %ju was served from it: restore a backup, "
+             "or delete it and %s.lock to create a new catalogue",
+             path, last.revision, path);
     return CATALOGUE_CORRUPT;
 }
 
@@ -354,9 +353,9 @@ static void writer_record(struct writer *w, enum catalogue_status status, const 
 const char *writer_lock_holder(const struct writer *w)
 {
     return w->catalogue->member != NULL
-               ? "another node holds the shared lock, perhaps for a list, or "
-                 "another process locks this node's file"
-               : "another process holds the lock";
+               ? "another node holds the shared lock, perhaps to apply a long list, or another "
+                 "process has locked this node's file"
+               : "another process has locked the catalogue";
 }
 
 /* Records a failed write on the open file. If the disk is full, truncates the log. */
@@ -658,7 +657,7 @@ static void queue_next_step(struct writer *w, struct write_request *request)
 {
     if (queue_is_closed(&w->queue))
         writer_answer_failed(w, request, CATALOGUE_CANCELLED,
-                             "the server is stopping; the steps that were applied stay");
+                             "the server is stopping; the part that was already applied stays");
     else
         queue_requeue(&w->queue, request);
 }

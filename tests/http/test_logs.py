@@ -348,9 +348,9 @@ def test_a_command_that_writes_is_in_the_log(start):
     assert server.register(ORIGIN + "/a.xml").status == 201
     assert server.cli("add", ORIGIN + "/b.xml").code == 0
     (line,) = log_has(server, "catalogue-changed")
-    assert re.search(r" info catalogue-changed: another process made revision \d+: pages of " + re.escape(ORIGIN + XML) + "$", line), line
+    assert re.search(r" info catalogue-changed: another process wrote revision \d+: pages of " + re.escape(ORIGIN + XML) + "$", line), line
     assert server.cli("token", "add", "pipeline").code == 0
-    assert len(log_has(server, "no pages, but a site, an index or a token")) == 1
+    assert len(log_has(server, "no page changed, only a site, an index or a token")) == 1
     for command in (["list"], ["render", XML], ["export"], ["check"], ["token", "list"], ["add", ORIGIN + "/b.xml"]):
         assert server.cli(*command).code == 0, command
     assert server.register(ORIGIN + "/c.xml").status == 201

@@ -310,7 +310,7 @@ def test_names_of_removed_sources_are_bounded(w):
     catalogue.close()
     w.server.start()
     reply = w.post("new", token=w.site)
-    assert "use one of their names again" in problem(reply, reply.status)["detail"] and reply.status in (409, 422, 507), reply
+    assert "reuse one of their names" in problem(reply, reply.status)["detail"] and reply.status in (409, 422, 507), reply
     assert w.post("rest", directory=w.rest.path).status == 201  # an operator
     assert w.post(token=w.site).status == 201
 

@@ -756,7 +756,7 @@ def test_a_removed_source_is_still_called_remote(start):
         server.reload(config(base, serve="yes").replace('[source "shop"]', '[source "new"]').replace("/list.xml", "/other.xml"))
         eventually(lambda: server.api("GET", "/v1/sources/new").json().get("problems"), "the other one is read")
         assert [p["detail"] for p in server.api("GET", "/v1/sources/new").json()["problems"]] == [
-            f'is owned by "shop", in {base}/sitemap_index.xml; it was not changed; if that is an old name of this source, `sitemapd source remove` it']
+            f'is owned by "shop", in {base}/sitemap_index.xml; it was not changed; if that is an old name of this source, run `sitemapd source remove` for it']
         outcome = [line for line in server.log().splitlines() if "source-no-longer-configured" in line]
         assert outcome[-1].endswith("shop: was removed from the configuration: the upstream is no longer read, and its sitemaps are no longer served: crawlers get 404; its entries stay; "
                                  "`sitemapd source remove shop` lets another source take them over and serve them"), outcome

@@ -400,7 +400,7 @@ def test_objects_of_others_are_refused(start, tmp_path, kind):
             database.executescript(FOREIGN[kind])
     command = server.cli("restore", backup, "--replace")
     assert command.code == 1 and command.out == "" and left_over(tmp_path) == [], command
-    assert "the schema: " in command.err and "that sitemapd did not make; nothing was restored" in command.err, command
+    assert "the schema: " in command.err and "that sitemapd did not create; nothing was restored" in command.err, command
     for words in (["check"], ["site", "list"]):
         refused(server.cli(*words), "another program changed this file")
     command = server.cli("serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")

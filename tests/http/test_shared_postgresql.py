@@ -208,7 +208,7 @@ def test_a_standby_that_is_no_longer_synchronous_is_logged(cluster):
 
 @pytest.mark.own_postgres
 @pytest.mark.parametrize("options, hba, words", [
-    ("", "host all nodes all scram-sha-256", "there is no password for it"),
+    ("", "host all nodes all scram-sha-256", "no password: passfile"),
     ("?sslmode=require", "host all all all trust", "TLS to it failed"),
 ], ids=["password", "tls"])
 def test_why_libpq_itself_does_not_connect_is_reported(cluster, options, hba, words):

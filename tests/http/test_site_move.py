@@ -487,8 +487,8 @@ def export_all(server):
 
 
 @pytest.mark.parametrize("make, words", [
-    (lambda s: s.api("POST", "/v1/sites", {"origin": "https://x.example.org", "host_aliases": ["www.example.org"]}), "www.example.org is another site's host alias here"),
-    (lambda s: s.api("POST", "/v1/sites", {"origin": "https://www.example.org"}), "www.example.org is another site's own host here"),
+    (lambda s: s.api("POST", "/v1/sites", {"origin": "https://x.example.org", "host_aliases": ["www.example.org"]}), "conflict: www.example.org is the host alias of another site here"),
+    (lambda s: s.api("POST", "/v1/sites", {"origin": "https://www.example.org"}), "conflict: www.example.org is the host of another site here"),
     (lambda s: s.cli("token", "add", "shared-name"), "both catalogues have a token with the name shared-name"),
     (lambda s: s.api("POST", "/v1/sources", {"name": "cms", "upstream": "https://b.example.net/i.xml"}), "both catalogues have a source with the name cms"),
 ], ids=["alias", "host", "token", "source"])

@@ -422,7 +422,7 @@ def test_tokens_of_the_configuration(start, tmp_path):
     # One of the catalogue's with the name of one of the configuration's is refused, clearly.
     assert server.cli("token", "add", "deploy").code == 0
     reload(base + configured(tmp_path, "blog", "three", f"prefix = {BLOG}") + configured(tmp_path, "deploy", "four"), good=False)
-    assert "deploy" in server.wait_for_log("the configuration did not make")[0]
+    assert "deploy" in server.wait_for_log("not created by the configuration")[0]
     assert who(server, "four") == 401 and who(server, "three") == "blog"
     reload(base)
     assert who(server, "three") == 401

@@ -714,7 +714,7 @@ def test_what_each_host_said_is_reported(nodes, founder, database, server):
     with a_server_that_rejects("53300", "sorry, too many clients already") as port:
         for hosts in (f"127.0.0.1:{port},{standby}", f"{standby},127.0.0.1:{port}"):
             told = nodes(f"postgresql://postgres@{hosts}/{where}?sslmode=disable").ask("overview")
-            assert told["outcome"] == "away" and told["gist"] == "too many connections: it has no free one", told
+            assert told["outcome"] == "away" and told["gist"] == "too many connections: all that it allows are in use", told
             assert "too many clients" in told["why"] and "session is read-only" in told["why"] and "; " in told["why"], told
     told = nodes(f"postgresql://postgres@127.0.0.1:{port},{standby}/{where}?sslmode=disable").ask("overview")  # nobody listens there now
     assert told["gist"].startswith("it accepts no writes") and "refused" in told["why"] and "session is read-only" in told["why"], told

@@ -176,8 +176,8 @@ const char *pg_session_gist(const struct pg_session *s)
     static const struct {
         const char *sqlstate, *gist; /* the beginning of one */
     } table[] = {
-        {no_password, "authentication failed: there is no password for it: passfile has no line "
-                      "for its host, or others than its owner may read that file"},
+        {no_password, "authentication failed: no password: passfile has no line for its host, or "
+                      "users other than its owner can read that file"},
         {no_tls, "TLS to it failed: check sslmode, sslrootcert and its certificate"},
         {"28", "authentication failed: it rejects this node; check password, role, certificates, "
                "pg_hba.conf"},
@@ -187,8 +187,8 @@ const char *pg_session_gist(const struct pg_session *s)
         {"3F000", "there is no shared catalogue in its database"},
         {"25006", "it accepts no writes: it is a standby, or read-only"},
         {"53100", "its disk is full"},
-        {"53300", "too many connections: it has no free one"},
-        {"53", "it is out of memory or of another resource"},
+        {"53300", "too many connections: all that it allows are in use"},
+        {"53", "it is out of memory or another resource"},
         {"57P", "it is starting or stopping"},
         {"", "it rejected the request"},
     };

@@ -891,7 +891,8 @@ static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r
                             : find_in_site(tx, r, &r->sites[i], out);
     if (other.found) {
         result_refuse(result, RULE_INDEX_NEEDED, "index");
-        snprintf(result->detail, sizeof result->detail, "is missing: several sites list the loc");
+        snprintf(result->detail, sizeof result->detail,
+                 "is missing: several sites list the loc; name the index");
     }
     return status;
 }

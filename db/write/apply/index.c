@@ -223,8 +223,8 @@ static void refuse_loc(const struct search *s, const struct registry_index *inde
                  s->found + s->base_len);
     else
         snprintf(result->detail, sizeof result->detail,
-                 "too many registered locs begin as its page names do (%.120s) to compare them "
-                 "all; choose another page pattern",
+                 "too many registered locs begin like its page names (%.120s) to compare all of "
+                 "them; choose another page pattern",
                  name);
 }
 

@@ -657,7 +657,7 @@ static enum catalogue_status refuse(struct scan *s)
     if (s->put.code == RULE_OWNED_BY_ANOTHER) {
         size_t len = strlen(rejection.detail);
         snprintf(rejection.detail + len, sizeof rejection.detail - len,
-                 "; if that is an old name of this source, `sitemapd source remove` it");
+                 "; if that is an old name of this source, run `sitemapd source remove` for it");
     }
     struct source_file file = *s->file;
     file.state = SOURCE_FILE_QUARANTINED;

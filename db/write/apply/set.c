@@ -603,7 +603,8 @@ static enum catalogue_status find_named(struct tx *tx, const struct change *chan
         out->index = NULL;
         result->precondition_failed = change->if_match != NULL;
         if (change->if_match)
-            result_decline(result, CATALOGUE_CONFLICT, "the index of If-Match does not exist");
+            result_decline(result, CATALOGUE_CONFLICT,
+                           "the index that If-Match refers to does not exist");
         return CATALOGUE_OK;
     }
     status = occupancy_index(tx, out->index->site_id, out->index->id, &out->occupancy);

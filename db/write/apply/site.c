@@ -47,8 +47,9 @@ enum catalogue_status site_hosts_read(const struct change *change, const char *c
     *out = (struct site_hosts){NULL, 0};
     if (count > max && count > has) {
         result_decline(result, CATALOGUE_FULL, "");
-        snprintf(result->detail, sizeof result->detail, "a site can have at most %zu such hosts%s",
-                 max, change->grant.site_id != 0 ? "; a token for all sites may give it more" : "");
+        snprintf(result->detail, sizeof result->detail,
+                 "limit exceeded: a site can have at most %zu such hosts%s", max,
+                 change->grant.site_id != 0 ? "; a token for all sites can add more" : "");
         result->field = field;
         return CATALOGUE_OK;
     }
@@ -93,8 +94,8 @@ static void refuse_used_host(struct change_result *result, const char *field, co
                              const char *owner)
 {
     result_refuse(result, RULE_HOST_TAKEN, field);
-    snprintf(result->detail, sizeof result->detail, "%.100s is the host of %.100s, another site",
-             host, owner);
+    snprintf(result->detail, sizeof result->detail,
+             "conflict: %.100s is the host of another site, %.100s", host, owner);
 }
 
 struct name {
@@ -196,8 +197,8 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
             continue;
         if (registry_site_of_alias(r, host, site) != NULL) {
             result_decline(result, CATALOGUE_CONFLICT, "");
-            snprintf(result->detail, sizeof result->detail, "%s is another site's host alias",
-                     host);
+            snprintf(result->detail, sizeof result->detail,
+                     "conflict: %s is a host alias of another site", host);
             result->field = "alias_hosts";
             return;
         }
@@ -212,7 +213,7 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
         if (!all_sites && site && belongs_to_another(r, host, site)) {
             result_refuse(result, RULE_HOST_TAKEN, "alias_hosts");
             snprintf(result->detail, sizeof result->detail,
-                     "%.150s is in the domain of another site; a token for all sites may add it",
+                     "%.150s is in the domain of another site; a token for all sites can add it",
                      host);
             return;
         }
@@ -354,7 +355,7 @@ static void site_robots_validate(const struct registry *r, const struct site_fie
             total += r->sites[i].robots_len;
     if (total > SITE_ROBOTS_TOTAL_BYTES) {
         result_decline(result, CATALOGUE_FULL,
-                       "all sites' robots.txt together have at most 16 MiB");
+                       "limit exceeded: the robots.txt of all sites together would exceed 16 MiB");
         result->field = "robots";
     }
 }
@@ -394,8 +395,8 @@ static uint32_t read_max_pages(const struct tx *tx, const struct site_fields *fi
         pages = LIMIT_SITE_PAGES;
     if (pages > SITE_PAGES_MAX) {
         result_decline(result, CATALOGUE_FULL, "");
-        snprintf(result->detail, sizeof result->detail, "a site can have at most %u index files",
-                 SITE_PAGES_MAX);
+        snprintf(result->detail, sizeof result->detail,
+                 "limit exceeded: a site can have at most %u index files", SITE_PAGES_MAX);
     }
     return pages;
 }

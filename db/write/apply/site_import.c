@@ -25,7 +25,7 @@ struct pair {
 #define LEFTOVER_S 600
 
 static const char COLLIDES[] =
-    "conflict: this catalogue already uses the name or place of a part of it";
+    "conflict: this catalogue already uses a name or position of the copied site";
 
 struct import {
     struct tx *tx;
@@ -94,14 +94,15 @@ static void check_site(struct import *i, sqlite3_stmt *row, const struct registr
         return;
     if (sqlite3_column_int(row, 2)) {
         result_decline(result, CATALOGUE_CONFLICT,
-                       "the site is declared by the configuration of the server that it is from");
+                       "the configuration of the server that it comes from declares the site: "
+                       "remove its section there first");
         return;
     }
     for (size_t n = 0; n < r->site_count; n++)
         robots += r->sites[n].robots_len;
     if (robots > SITE_ROBOTS_TOTAL_BYTES)
         result_decline(result, CATALOGUE_FULL,
-                       "all sites' robots.txt together have at most 16 MiB");
+                       "limit exceeded: the robots.txt of all sites together would exceed 16 MiB");
 }
 
 static void check_alias(struct import *i, sqlite3_stmt *row, const struct registry *r,
@@ -114,8 +115,9 @@ static void check_alias(struct import *i, sqlite3_stmt *row, const struct regist
     if (!is_alias && !registry_site_of_host(r, host, NULL))
         return;
     result_decline(result, CATALOGUE_CONFLICT, "");
-    snprintf(result->detail, sizeof result->detail, "%.200s is another site's %s here", host,
-             is_alias ? "host alias" : "own host");
+    snprintf(result->detail, sizeof result->detail,
+             "conflict: %.200s is the %s of another site here", host,
+             is_alias ? "host alias" : "host");
 }
 
 static void check_token(struct import *i, sqlite3_stmt *row, const struct registry *r,
@@ -127,7 +129,7 @@ static void check_token(struct import *i, sqlite3_stmt *row, const struct regist
             continue;
         result_decline(result, CATALOGUE_CONFLICT, "");
         snprintf(result->detail, sizeof result->detail,
-                 "both catalogues have a token with the name %.64s: revoke one of them",
+                 "conflict: both catalogues have a token with the name %.64s: revoke one of them",
                  text_of(row, 0));
     }
 }
@@ -145,7 +147,8 @@ static void check_source(struct import *i, sqlite3_stmt *row, const struct regis
         return;
     result_decline(result, CATALOGUE_CONFLICT, "");
     snprintf(result->detail, sizeof result->detail,
-             "both catalogues have a source with the name %.64s: remove one of them", name);
+             "conflict: both catalogues have a source with the name %.64s: remove one of them",
+             name);
 }
 
 static enum catalogue_status check(struct import *i, struct change_result *result)

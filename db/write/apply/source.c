@@ -56,7 +56,7 @@ static bool is_plain_directory(const char *path)
 static void check_length(size_t len, const char *field, struct change_result *result)
 {
     if (result->status == CATALOGUE_OK && len > SOURCE_MADE_LIST_BYTES)
-        refuse(result, field, "the names are more than 4 KiB together");
+        refuse(result, field, "the names are longer than 4 KiB in total");
 }
 
 static void check_lines(const char *const *list, const char *field, struct change_result *result)
@@ -289,11 +289,12 @@ static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
     if (r->source_count >= SOURCES_MADE_MAX ||
         (change->grant.site_id != 0 && of_site >= SOURCES_MADE_MAX_ONE_SITE)) {
         result_decline(result, CATALOGUE_FULL, "");
-        snprintf(result->detail, sizeof result->detail, "there can be at most %u sources%s",
+        snprintf(result->detail, sizeof result->detail,
+                 "limit exceeded: there can be at most %u sources%s",
                  r->source_count >= SOURCES_MADE_MAX ? SOURCES_MADE_MAX : SOURCES_MADE_MAX_ONE_SITE,
                  r->source_count >= SOURCES_MADE_MAX
                      ? " outside the configuration"
-                     : " of one site; a token for all sites may make more");
+                     : " of one site; a token for all sites can create more");
         return CATALOGUE_OK;
     }
     if (change->grant.site_id == 0)
@@ -305,7 +306,7 @@ static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
     enum catalogue_status status = statement_number(row, -1, &owner);
     if (status == CATALOGUE_OK && owner != -1 && owner != made->site_id) {
         result_decline(result, CATALOGUE_CONFLICT,
-                       "entries of another source have this name; choose another");
+                       "conflict: entries of another site's source have this name; choose another");
         result->field = "name";
     }
     if (status == CATALOGUE_OK && owner == -1)
@@ -313,8 +314,8 @@ static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
     if (status == CATALOGUE_OK && removed >= SOURCES_REMOVED_MAX_ONE_SITE) {
         result_decline(result, CATALOGUE_FULL, "");
         snprintf(result->detail, sizeof result->detail,
-                 "the site has %u removed sources whose files are still known; use one of their "
-                 "names again",
+                 "limit exceeded: the site has %u removed sources whose entries or files are still "
+                 "stored; reuse one of their names",
                  SOURCES_REMOVED_MAX_ONE_SITE);
     }
     return status;

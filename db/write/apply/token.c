@@ -69,7 +69,7 @@ static void check_grant(const struct registry *r, const struct grant *grant,
     } else if (grant->role == GRANT_ALL || grant->role > GRANT_ADMIN || fault != NULL) {
         result_refuse(result, RULE_OUTSIDE_TOKEN, "role");
         snprintf(result->detail, sizeof result->detail, "%s",
-                 fault != NULL ? fault : "a role is read, write or admin");
+                 fault != NULL ? fault : "must be read, write or admin");
     } else if (grant->prefix != NULL && !is_of_site(site, grant->prefix)) {
         result_refuse(result, RULE_OUTSIDE_SITE, "prefix");
     }
@@ -214,9 +214,10 @@ enum catalogue_status token_declare(struct tx *tx, const struct token_declaratio
     add.grant.site_id = site != NULL ? site->id : 0;
     const struct registry_token *old = token_find(r, d->grant.name);
     if (old != NULL && !old->managed) {
-        result_decline(result, CATALOGUE_CONFLICT,
-                       "the catalogue has a token of this name that the configuration did not "
-                       "make; revoke it (sitemapd token revoke), or choose another name");
+        result_decline(
+            result, CATALOGUE_CONFLICT,
+            "conflict: the catalogue has a token of this name that was not created by the "
+            "configuration; revoke it (`sitemapd token revoke`), or choose another name");
         return CATALOGUE_OK;
     }
     if (old != NULL)

@@ -274,9 +274,10 @@ static bool is_for_source(struct undo *u, const struct registry_index *from)
     if (!u->sourced || ((!from || registry_is_frozen(u->registry, from)) &&
                         (!u->to || registry_is_frozen(u->registry, u->to))))
         return false;
-    refuse(u, "source-decides",
-           "a source made this change, and its next scan would make it again; put its files back, "
-           "or freeze the index or urlset first: after the thaw they are read again");
+    refuse(
+        u, "source-decides",
+        "a source made this change, and its next scan would repeat it; restore the source's files, "
+        "or freeze the index or urlset first: once it is thawed, the source is read again");
     return true;
 }
 
@@ -660,7 +661,7 @@ static enum catalogue_status undo_step(struct undo *u)
     if (status != CATALOGUE_OK)
         return status;
     if (!line.found) {
-        refuse(u, "not-undoable", "the history no longer has all of its steps");
+        refuse(u, "not-undoable", "the history no longer has all steps of this change");
         return CATALOGUE_OK;
     }
     status = put_back(u, at, &line);

@@ -65,7 +65,7 @@ static enum catalogue_status check_index(struct unremove *u, int64_t index_id)
     const struct registry_site *site = registry_site_by_id(u->registry, u->site_id);
     char path[INDEX_PATH_MAX_CHARS + 1];
     if (!site) {
-        refuse(u, "not-undoable", "the index's site was removed since; undo that first");
+        refuse(u, "not-undoable", "the site of the index has been removed since; undo that first");
         return CATALOGUE_OK;
     }
     int64_t kind = LIST_INDEX;
@@ -112,7 +112,7 @@ static void evaluate_site(struct unremove *u, const struct registry_site *site)
         robots += u->registry->sites[i].robots_len;
     if (robots > SITE_ROBOTS_TOTAL_BYTES && !is_refused(u))
         refuse(u, "taken-since",
-               "limit exceeded: with its robots.txt, those of all sites would exceed 16 MiB");
+               "limit exceeded: the robots.txt of all sites together would exceed 16 MiB");
 }
 
 /* A urlset needs its index, with room for its pages. */
@@ -120,7 +120,8 @@ static enum catalogue_status check_urlset(struct unremove *u, const struct regis
                                           const struct registry_index *urlset)
 {
     if (!registry_index_by_id(u->registry, urlset->of_index)) {
-        refuse(u, "taken-since", "the index of its pages was removed since; undo that first");
+        refuse(u, "taken-since",
+               "the index that lists its pages has been removed since; undo that first");
         return CATALOGUE_OK;
     }
     enum catalogue_status status =

@@ -104,24 +104,24 @@ static const struct {
     {"UPDATE page SET bytes = bytes + 1 WHERE index_id = 2",
      "page 1 of " S1 "/shop/i.xml: counts 238 bytes, but has 237\n"},
     {"UPDATE page SET revision = 99 WHERE index_id = 2",
-     "page 1 of " S1 "/shop/i.xml: has a revision in the future\n"},
+     "page 1 of " S1 "/shop/i.xml: has a later revision than the catalogue\n"},
     {"DELETE FROM page WHERE index_id = 3",
      "segment 200 of " S2 "/i.xml: has a later revision than its page\n"
-     "page 2 of " S2 "/i.xml: has 1 entry, but no row\n"},
+     "page 2 of " S2 "/i.xml: has 1 entry, but its own row is missing\n"},
     {"INSERT INTO page VALUES(4, 0, 0, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
-     "page 0 of " S1 "/empty.xml: the number does not exist\n"},
+     "page 0 of " S1 "/empty.xml: the number is out of range\n"},
     {"INSERT INTO page VALUES(4, 9, 2, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
      "page 9 of " S1 "/empty.xml: counts 2 entries, but has 0\n"},
     {"UPDATE segment SET entries = 1 WHERE index_id = 1 AND number = 0",
      "segment 0 of " S1 "/sitemap_index.xml: counts 1 entry, but has 2\n"},
     {"DELETE FROM segment WHERE index_id = 1 AND number = 599",
-     "segment 599 of " S1 "/sitemap_index.xml: has 1 entry, but no row\n"},
+     "segment 599 of " S1 "/sitemap_index.xml: has 1 entry, but its own row is missing\n"},
     {"UPDATE segment SET revision = 7 WHERE index_id = 1 AND number = 1",
      "segment 1 of " S1 "/sitemap_index.xml: has a later revision than its page\n"},
     {"UPDATE segment SET revision = 70 WHERE index_id = 2; UPDATE page SET revision = 70"
      " WHERE index_id = 2",
-     "page 1 of " S1 "/shop/i.xml: has a revision in the future\n"
-     "segment 0 of " S1 "/shop/i.xml: has a revision in the future\n"},
+     "page 1 of " S1 "/shop/i.xml: has a later revision than the catalogue\n"
+     "segment 0 of " S1 "/shop/i.xml: has a later revision than the catalogue\n"},
     {"DELETE FROM sitemap WHERE address = 1 << 32 | 3",
      "segment 0 of " S1 "/sitemap_index.xml: counts 2 entries, but has 1\n"
      "page 1 of " S1 "/sitemap_index.xml: counts 3 entries, but has 2\n"
@@ -141,7 +141,8 @@ static const struct {
     {"UPDATE sitemap_index SET purged = 1 WHERE id = 4",
      "index " S1 "/empty.xml: was purged, but not removed\n"},
     {"UPDATE sitemap SET site = 2 WHERE address = 2 << 32",
-     "entry at position 0 of " S1 "/shop/i.xml: is of site 2, its index of 1\n"},
+     "entry at position 0 of " S1
+     "/shop/i.xml: belongs to site 2, but its index belongs to site 1\n"},
     {"UPDATE sitemap SET serial = 99 WHERE address = 2 << 32",
      "entry at position 0 of " S1 "/shop/i.xml: its serial 99 was never assigned\n"},
     {"UPDATE sitemap SET serial = 0 WHERE address = 2 << 32",
@@ -155,28 +156,29 @@ static const struct {
      "entry at position 0 of " S1 "/shop/i.xml: \"2026-02-30\" is not a normalised lastmod\n"},
     {"UPDATE site SET origin = 'https://www.example.com/' WHERE id = 1",
      "site 1: \"https://www.example.com/\" is not a normalised origin\n"},
-    {"UPDATE site SET max_pages = 0 WHERE id = 2", "site " S2 ": its limit allows no page\n"},
+    {"UPDATE site SET max_pages = 0 WHERE id = 2",
+     "site " S2 ": its limit of index files is below 1\n"},
     {"INSERT INTO site_host VALUES(2, 'UPPER.example', 'alias')",
      "site " S2 ": \"UPPER.example\" is not a normalised host\n"},
     {"UPDATE sitemap_index SET path = '/x.html' WHERE id = 4",
-     "index " S1 "/x.html: \"/x.html\" is not a path of an index\n"},
+     "index " S1 "/x.html: \"/x.html\" is not the path of an index\n"},
     {"UPDATE sitemap_index SET page_pattern = '{n}' WHERE id = 4",
      "index " S1 "/empty.xml: \"{n}\" is not a page pattern\n"},
     {"UPDATE sitemap_index SET kind = 2 WHERE id = 4",
-     "index " S1 "/empty.xml: is a list of the unknown kind 2\n"},
+     "index " S1 "/empty.xml: has the unknown kind 2\n"},
     {"UPDATE sitemap_index SET kind = 1 WHERE id = 4",
      "urlset " S1 "/empty.xml: its index does not exist\n"},
     {URLSET, "page 1 of " S1 "/u.xml: is not an entry of its index\n"},
     {URLSET "UPDATE sitemap SET source = -6, loc = '" S1 "/shop/u' WHERE address = 2 << 32",
-     "entry at position 0 of " S1 "/shop/i.xml: is of urlset " S1
+     "entry at position 0 of " S1 "/shop/i.xml: belongs to urlset " S1
      "/u.xml, which does not have this page\n"
      "page 1 of " S1 "/u.xml: is not an entry of its index\n"},
     {"UPDATE site SET removed = 1 WHERE id = 2",
      "index " S2 "/i.xml: its site was removed, but the index was not\n"},
-    {"UPDATE token SET sha256 = x'00'", "token a: its hash has 1 bytes\n"},
+    {"UPDATE token SET sha256 = x'00'", "token a: its hash has 1 bytes instead of 32\n"},
     {"UPDATE catalogue SET registry_revision = 8",
-     "the catalogue: registry revision 8 is past revision 7\n"},
-    {"UPDATE catalogue SET epoch = ''", "the catalogue: its epoch has not 32 digits\n"
+     "the catalogue: registry revision 8 is later than revision 7\n"},
+    {"UPDATE catalogue SET epoch = ''", "the catalogue: its epoch does not have 32 digits\n"
                                         "the registry: cannot be read\n"},
     {"PRAGMA foreign_keys = OFF; INSERT INTO segment VALUES(88, 0, 0, 0), (88, 1, 0, 0), (89, 0, "
      "0, 0)",
@@ -185,7 +187,8 @@ static const struct {
     {"PRAGMA foreign_keys = OFF; UPDATE token SET site = 77",
      "table token: 1 row has site 77, which does not exist in table site\n"},
     {INTO_FETCH "VALUES(1, 77, 1, 'x', 9, -1, NULL))",
-     "poll of x: belongs neither to a list nor to a sitemap of a site\npoll of x: its source does "
+     "poll of x: belongs to neither an upstream's list nor a sitemap of a site\npoll of x: its "
+     "source does "
      "not exist\npoll of x: has an unknown state\npoll of x: has a time or a count below 0\n"},
     {INTO_FETCH "VALUES(1, 0, 0, 'https://WWW.example.com/a', 1, 5, x'00'))",
      "poll of https://WWW.example.com/a: has an invalid hash\n"
@@ -200,16 +203,16 @@ static const struct {
      " FROM n",
      "the schema: mine is not part of this version\n"},
     {"DROP VIEW source_file; CREATE VIEW source_file AS SELECT * FROM source_file_row",
-     "the schema: source_file is not as it was made\n"},
+     "the schema: source_file is not as sitemapd created it\n"},
     {"DROP TABLE indexnow; CREATE VIEW indexnow AS SELECT 1 AS site, 1 AS revision, 1 AS parts",
-     "the schema: indexnow is not as it was made\n"},
+     "the schema: indexnow is not as sitemapd created it\n"},
     {"ANALYZE", ""},
     {"DROP INDEX page_revision", "the schema: page_revision is missing\n"},
     {"DROP INDEX page_revision; CREATE INDEX page_revision ON page(number)",
-     "the schema: page_revision is not as it was made\n"},
+     "the schema: page_revision is not as sitemapd created it\n"},
     {"DROP INDEX sitemap_loc; CREATE INDEX sitemap_loc ON sitemap(site, loc);"
      "UPDATE sitemap SET loc = 'https://www.example.com/c' WHERE address = 1 << 32 | 249",
-     "the schema: sitemap_loc is not as it was made\n"
+     "the schema: sitemap_loc is not as sitemapd created it\n"
      "entry https://www.example.com/c: occurs 2 times in its site\n"},
 };
 

@@ -186,7 +186,7 @@ static unsigned reported_revisions(struct told *told, size_t from, unsigned *lin
     pthread_mutex_lock(&told->lock);
     for (char *line = told->text + from; *line; line = strchr(line, '\n') + 1) {
         unsigned n = 1;
-        sscanf(line, "catalogue-changed: another process made %u revisions", &n);
+        sscanf(line, "catalogue-changed: another process wrote %u revisions", &n);
         revisions += n;
         ++*lines;
     }
@@ -211,7 +211,7 @@ static void what_others_write_is_reported(void **state)
     /* Whether it is idle or writes at once. */
     put_plain(&other, ORIGIN "/a.xml", NULL);
     int len = snprintf(expected, sizeof expected,
-                       "catalogue-changed: another process made revision %" PRId64
+                       "catalogue-changed: another process wrote revision %" PRId64
                        ": pages of " ORIGIN INDEX "\n",
                        revision_of(f));
     expect_reported(&told, expected);
@@ -220,8 +220,8 @@ static void what_others_write_is_reported(void **state)
     int64_t theirs = revision_of(f);
     put_plain(f, ORIGIN "/own3.xml", NULL);
     len += snprintf(expected + len, sizeof expected - (size_t)len,
-                    "catalogue-changed: another process made revision %" PRId64
-                    ": no pages, but a site, an index or a token\n",
+                    "catalogue-changed: another process wrote revision %" PRId64
+                    ": no page changed, only a site, an index or a token\n",
                     theirs);
     expect_reported(&told, expected);
 
