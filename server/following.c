@@ -80,7 +80,7 @@ static bool take(void *context, const struct fetch_reply *reply, const char *byt
     if (reply->status != 200)
         return fail(g, "it answers %u", reply->status);
     if (len > g->announced - out->bytes)
-        return fail(g, "it sends more than it announced");
+        return fail(g, "it sent more than its Content-Length");
     while (len > 0) {
         ssize_t n = pwrite(g->fd, bytes, len, (off_t)out->bytes);
         if (n < 0 && errno == EINTR)

@@ -113,7 +113,7 @@ static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages
     enum catalogue_status status = apply(k, &change);
     if (status != CATALOGUE_OK && !k->logged)
         log_event(LOG_LEVEL_WARNING, "crawlers-not-kept",
-                  "cannot write the crawlers' fetches to the catalogue: %s; retry each minute",
+                  "cannot write the crawlers' fetches to the catalogue: %s; retrying every minute",
                   catalogue_status_word(status));
     k->logged = status != CATALOGUE_OK;
     if (status != CATALOGUE_OK)
@@ -276,7 +276,7 @@ struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct 
     status = CATALOGUE_NO_MEMORY;
 failed:
     log_event(LOG_LEVEL_WARNING, "crawlers-not-kept",
-              "crawlers' fetches are not stored and are lost at a restart: %s",
+              "the crawlers' fetches are not stored, and are lost at a restart: %s",
               catalogue_status_word(status));
     free(k);
     return NULL;
@@ -376,7 +376,7 @@ static void keep_day(struct day_keeper *k)
     } while (status == CATALOGUE_OK && (after != 0 || k->gone));
     if (status != CATALOGUE_OK && !k->failed)
         log_event(LOG_LEVEL_WARNING, "day-sums-not-kept",
-                  "cannot write the sums of the day to the catalogue: %s",
+                  "cannot write the daily statistics to the catalogue: %s; the server retries",
                   catalogue_status_word(status));
     k->failed = status != CATALOGUE_OK;
     if (k->failed)
@@ -403,7 +403,7 @@ struct day_keeper *day_keeper_start(struct catalogue *catalogue, int64_t ms)
     }
     free(k);
     log_event(LOG_LEVEL_WARNING, "day-sums-not-kept",
-              "the sums of days are not kept: cannot start a thread");
+              "the daily statistics are not stored: cannot start a thread");
     return NULL;
 }
 

@@ -90,7 +90,7 @@ static void warn(struct peering *p, const char *name, const char *why)
     p->said_at = now;
     log_event(LOG_LEVEL_WARNING, "shared-peer-failed",
               "the catalogue could not be copied from node %s; %s", text,
-              p->following != NULL ? "retrying" : "the next node is tried, then PostgreSQL");
+              p->following != NULL ? "retrying" : "trying the next node, then PostgreSQL");
 }
 
 /* ---- a request ----------------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ static bool check_head(struct download *d, const struct fetch_reply *reply)
                  d->bytes - 1, d->bytes);
         if (reply->status != 206 || range == NULL || strcmp(range, expected) != 0 ||
             strcmp(tag, d->tag) != 0)
-            return fail(d, "it does not resume where the copy broke off");
+            return fail(d, "it did not resume the copy where it was interrupted");
         return true;
     }
     char *end = NULL;
@@ -154,7 +154,7 @@ static bool take(void *context, const struct fetch_reply *reply, const char *byt
     if (!d->headed && !(d->headed = check_head(d, reply)))
         return false;
     if (len > d->bytes - d->got)
-        return fail(d, "it sends more than it announced");
+        return fail(d, "it sent more than its Content-Length");
     if (!token_digest_add(d->digest, bytes, len))
         return fail(d, "out of memory");
     while (len > 0) {
@@ -284,14 +284,14 @@ static bool copy_file(struct download *d, const char *epoch)
                 return fail(d, "timeout: its copy was not ready in time");
             tries = d->pending || d->got - before >= TRY_BYTES ? 0 : tries + 1;
             if (tries > TRIES)
-                return fail(d, "it broke off after %" PRIu64 " of %" PRIu64 " bytes", d->got,
-                            d->bytes);
+                return fail(d, "the connection was closed after %" PRIu64 " of %" PRIu64 " bytes",
+                            d->got, d->bytes);
             rest(d, d->pending ? pending_ms : TRY_MS * tries);
             if (d->pending && (pending_ms *= 2) > PENDING_LAST_MS)
                 pending_ms = PENDING_LAST_MS;
         } while (d->reply_status != 412);
     }
-    return fail(d, "its copy was replaced meanwhile");
+    return fail(d, "its copy was replaced during the transfer");
 }
 
 static bool fetch_file(void *context, const struct shared_member *from, const char *epoch, int fd,

@@ -63,13 +63,14 @@ static bool apply(struct app *app, struct config *fresh, struct publish_policies
         *names = NULL; /* another's now */
     else if (*names != NULL)
         log_event(LOG_LEVEL_ERROR, "reload-incomplete",
-                  "the crawlers are unchanged: limit exceeded, with more than %u names since the "
-                  "start; restart to apply them",
+                  "the crawlers are unchanged: limit exceeded: more than %u names since the start; "
+                  "restart the server to apply them",
                   CRAWLERS_MAX - 1);
     app_retune_listeners(app, fresh);
     /* From here on only memory or the disk can fail: that is logged, and the rest is applied. */
     if (!source_set_reconfigure(app->sources, fresh))
-        log_event(LOG_LEVEL_ERROR, "reload-incomplete", "not all sources could be started");
+        log_event(LOG_LEVEL_ERROR, "reload-incomplete",
+                  "not all sources could be started; the preceding log lines say why");
     app_retune_trace(app, fresh);
     app_retune_notify(app, fresh);
     app_retune_indexnow(app, fresh);

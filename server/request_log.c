@@ -24,7 +24,7 @@ bool request_log_open(const struct config *config, struct access_log **out)
         return true;
     log_failure(config->access_log,
                 "cannot open the access log: %s; its folder must exist and be writable for this "
-                "process (log.access_log)",
+                "process (access_log in [log])",
                 strerror(errno));
     return false;
 }
@@ -99,15 +99,14 @@ static const char *advice_for(const char *problem)
     } table[] = {
         {"no-space", "no space left on the disk of the catalogue: free some"},
         {"busy", "too many writes are waiting, or another process or node has the lock"},
-        {"unavailable",
-         "the catalogue's file cannot be read or written: look at /readyz, the file, "
-         "its folder and their permissions"},
+        {"unavailable", "the catalogue's file cannot be read or written: check /readyz, the file, "
+                        "its folder and their permissions"},
         {"corrupt",
          "the catalogue is corrupt: keep the file, and replace it by a backup (`sitemapd "
          "check` shows details)"},
-        {"newer", "the catalogue was made by a newer version of sitemapd: run that one"},
-        {"no-memory", "out of memory: raise the limit, or lower cache.snapshot_budget"},
-        {"too-many-waiting", "admin.max_suspended requests are already waiting"},
+        {"newer", "the catalogue was made by a newer version of sitemapd: run that version"},
+        {"no-memory", "out of memory: raise the memory limit, or lower snapshot_budget in [cache]"},
+        {"too-many-waiting", "the limit of waiting requests is reached (max_suspended in [admin])"},
     };
 
     for (size_t i = 0; problem != NULL && i < sizeof table / sizeof table[0]; i++)

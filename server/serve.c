@@ -386,7 +386,7 @@ static void app_announce(const struct app *app)
     if (page_map_registry(routing)->site_count == 0 && app->node == NULL)
         log_event(LOG_LEVEL_WARNING, "no-site",
                   "there is no site yet, and crawlers get 421: create one with `sitemapd site add "
-                  "ORIGIN`, `serve --site ORIGIN`, a [site] section, or POST /v1/sites");
+                  "ORIGIN`, `sitemapd serve --site ORIGIN`, a [site] section, or POST /v1/sites");
     publisher_page_map_done(routing);
     log_flush(); /* the log of the start is complete when the line below is read */
     printf("sitemapd: ready");
@@ -446,11 +446,10 @@ static void log_catalogue_event(void *context, const char *event, const char *de
                   "machine's clock. Changes are dated by this clock: correct it if it is wrong",
                   detail);
     else if (strcmp(event, "clock-agrees") == 0)
-        log_event(
-            LOG_LEVEL_INFO, event,
-            "the clock skew is over: the clock says %s, and no index page was last changed in "
-            "the future",
-            detail);
+        log_event(LOG_LEVEL_INFO, event,
+                  "the clock skew is over: the clock says %s, and no index page is dated in the "
+                  "future any more",
+                  detail);
     else if (strcmp(event, "clock-set") == 0)
         log_event(LOG_LEVEL_WARNING, event, "the clock was set to %s", detail);
     else if (strcmp(event, "page-store-off") == 0)

@@ -336,7 +336,7 @@ static void report_away(struct shared_node *n, const struct shared_state *now, b
         return;
     log_event(
         LOG_LEVEL_ERROR, "shared-away", "connection to %s failed: %s. %s until a retry succeeds",
-        log_of(now), now->said[0] != '\0' ? now->said : "it does not answer",
+        log_of(now), now->said[0] != '\0' ? now->said : "it did not answer",
         now->phase == SHARED_JOINING ? "This node has no catalogue yet and serves nothing"
                                      : "Pages are served; writes get 503 (shared-unavailable)");
     memcpy(n->away_said, now->said, sizeof n->away_said);
@@ -375,8 +375,8 @@ static void report_failing(const struct shared_node *n, const struct shared_stat
         const struct shared_failing *is, *was;
     } all[] = {
         {"shared-report-failed",
-         "this node cannot report to the other nodes, which regard it as lost; it polls and "
-         "notifies nothing",
+         "this node cannot report to the other nodes, which regard it as lost; it does not poll or "
+         "send notifications",
          &now->report, &n->logged.report},
         {"shared-snapshot-failed",
          "this node cannot store a snapshot or trim the log, which grows in PostgreSQL",

@@ -147,8 +147,8 @@ static char *running_url(struct source_plan *p, const char *name, const char *di
     if (url.data != NULL && p->registry->site_count > 1) {
         struct str missed = STR_INIT;
         str_append_format(&missed,
-                          "%s: keeps its URL until the next start, which fails without it: write "
-                          "%s=%s, since there are several sites",
+                          "%s: keeps its URL until the next start, which will fail without a URL: "
+                          "write %s=%s, since there are several sites",
                           name, directory, url.data);
         p->misses_url = own(p, missed.data);
     }
@@ -199,8 +199,8 @@ static bool add_made(struct source_plan *p, const struct source_settings *from)
 {
     if (source_plan_has(p, from->name)) {
         log_event(LOG_LEVEL_WARNING, "source-put-aside",
-                  "%s: conflict: the configuration has a source of this name; the one made by API "
-                  "or command line is ignored",
+                  "%s: conflict: the configuration has a source of this name; the one created by "
+                  "API or command line is ignored",
                   from->name);
         return true;
     }
@@ -308,8 +308,8 @@ static bool look_at_unread(void *context, const char *name, bool remote, const c
     }
     if (u->starts)
         log_event(u->shared ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "source-not-read",
-                  "%s: was read before, and no source has this name now: %s is not watched; its "
-                  "entries stay; `sitemapd source remove %s` lets another source take them over",
+                  "%s: no source has this name any more: %s is no longer read; its entries stay; "
+                  "`sitemapd source remove %s` lets another source take them over",
                   name, remote ? "its upstream" : "its folder", name);
     if (remote || !u->shared)
         u->failed = !add_orphan(u->plan, name);

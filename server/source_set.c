@@ -316,7 +316,8 @@ static void rename_source(struct catalogue *c, const char *name, const char *suc
     struct change_result result;
     if (catalogue_apply(c, &change, &result) == CATALOGUE_OK)
         log_event(LOG_LEVEL_INFO, "source-renamed",
-                  "%s: %s reads the same upstream now and takes over its entries", name, successor);
+                  "%s: source %s now reads the same upstream and takes over its entries", name,
+                  successor);
     change_result_done(&result);
 }
 
@@ -512,7 +513,7 @@ static void follow(struct source_set *set)
     if (is_behind(set) && clock_now_ms() >= set->retry_at && !source_set_apply(set, set->config)) {
         set->retry_at = clock_now_ms() + RETRY_MS;
         log_event(LOG_LEVEL_ERROR, "sources-incomplete",
-                  "not all sources of the catalogue could be started; retry in a while");
+                  "not all sources of the catalogue could be started; the server retries");
     }
     pthread_mutex_unlock(&set->turn);
 }

@@ -204,11 +204,11 @@ const char *hop_sentence(enum hop_verdict verdict)
     case HOP_TOO_MANY:
         return "too many redirects: more than three";
     case HOP_NOWHERE:
-        return "it redirects, but not to a URL of http or https";
+        return "it redirects to something that is not an http or https URL";
     case HOP_PLAIN:
         return "it redirects from https to http";
     case HOP_FOREIGN:
-        return "it redirects to a host that is not the site's";
+        return "it redirects to a host that does not belong to the site";
     case HOP_END:
     case HOP_FOLLOW:
         break;

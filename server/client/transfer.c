@@ -158,7 +158,7 @@ static bool read_head(struct transfer *t)
         return stop_transfer(t, FETCH_PROTOCOL, not_chunked) > 0;
     if (fetch_header(r, "Transfer-Encoding") == NULL && !is_one_length(r))
         return stop_transfer(t, FETCH_PROTOCOL,
-                             "malformed response: two different Content-Length") > 0;
+                             "malformed response: two different Content-Length headers") > 0;
     return true;
 }
 
@@ -284,7 +284,7 @@ static enum fetch_status report_tls(struct transfer *t, CURLcode code)
         strstr(t->error, "packet length too long") != NULL ||
         strstr(t->error, "unknown protocol") != NULL)
         return fail_fetch(r, FETCH_TLS, "TLS handshake failed: the server does not speak TLS");
-    snprintf(r->why, sizeof r->why, "no TLS handshake: %.200s",
+    snprintf(r->why, sizeof r->why, "TLS handshake failed: %.200s",
              t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
     return FETCH_TLS;
 }
@@ -379,7 +379,7 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
         return fail_fetch(r, FETCH_RESOLVE,
                           t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
     case CURLE_OPERATION_TIMEDOUT:
-        return fail_fetch(r, FETCH_TIMEOUT, "no answer before the timeout");
+        return fail_fetch(r, FETCH_TIMEOUT, "no response before the timeout");
     case CURLE_OUT_OF_MEMORY:
         return report_no_memory(t);
     case CURLE_SSL_CONNECT_ERROR:
@@ -505,7 +505,7 @@ static bool set_credentials(struct transfer *t)
     if (secret == NULL)
         return true;
     if (!t->request->url->https)
-        return stop_transfer(t, FETCH_TLS, "credentials need https") > 0;
+        return stop_transfer(t, FETCH_TLS, "credentials are only sent over https") > 0;
     if (strncasecmp(secret, "basic ", 6) == 0)
         return curl_easy_setopt(t->easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC) == CURLE_OK &&
                curl_easy_setopt(t->easy, CURLOPT_USERPWD, secret + 6) == CURLE_OK;
@@ -589,7 +589,7 @@ static int on_connected(void *context, char *to, char *from, int to_port, int fr
     (void)to_port;
     (void)from_port;
     if (t->request->once && t->reply->sent) {
-        stop_transfer(t, FETCH_CONNECT, "the connection was closed before an answer");
+        stop_transfer(t, FETCH_CONNECT, "the connection was closed before a response arrived");
         return CURL_PREREQFUNC_ABORT;
     }
     if (t->request->guard == NULL)

@@ -34,7 +34,7 @@ static const char *parse_range(const char *text, struct range *out)
     if (!address_range_parse(text, &range))
         return "is not an address or range";
     if (range.bits < (v4 ? LEAST_BITS_4 : LEAST_BITS_6))
-        return "is wider than any crawler's range";
+        return "is wider than the range of any crawler";
     memcpy(out->first, range.bytes, sizeof out->first);
     memcpy(out->last, range.bytes, sizeof out->last);
     for (unsigned i = range.bits; i < 128; i++) {
@@ -148,7 +148,7 @@ bool ranges_parse(struct ranges *r, const char *text, size_t len, size_t most, c
         }
     }
     if (good && r->count == before) {
-        snprintf(why, why_size, "holds no range");
+        snprintf(why, why_size, "contains no range");
         good = false;
     }
     if (!good)

@@ -153,9 +153,10 @@ enum engine_state engine_send(struct engine *e, const struct engine_request *req
     fetch_reply_done(&e->reply);
     e->reply = (struct fetch_reply){.status = 0};
     if (!engine_may_request(e, url))
-        return engine_fail(e, ENGINE_FAILED,
-                           "%.*s is plain http, and no address that [fetch] allow_address contains",
-                           url->origin_len, url->text);
+        return engine_fail(
+            e, ENGINE_FAILED,
+            "%.*s is plain http, and [fetch] allow_address does not contain its address",
+            url->origin_len, url->text);
     if (!wait_until(e, e->ready_ms))
         return ENGINE_WAITING;
     str_append_text(&headers, request->headers != NULL ? request->headers : "");
@@ -283,8 +284,8 @@ static bool write_result(struct engine *e, const struct change_engine *write)
         return true;
     e->paused_until = unix_now() + LOST_SECONDS;
     log_event(LOG_LEVEL_WARNING, "engine-not-kept",
-              "%s: its results cannot be stored; the next query is in %d minutes", e->name,
-              LOST_SECONDS / 60);
+              "%s: its results cannot be stored in the catalogue; the next query is in %d minutes",
+              e->name, LOST_SECONDS / 60);
     return false;
 }
 

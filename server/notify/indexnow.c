@@ -442,7 +442,7 @@ static void record_failed(struct notified_site *s, const char *why, const struct
         s->failing_since = now;
         s->n->counts->failing++;
         log_event(LOG_LEVEL_WARNING, "indexnow-failed",
-                  "%s: %s rejected page URLs: %s; retry for a day", s->config->origin,
+                  "%s: %s rejected page URLs: %s; retrying for a day", s->config->origin,
                   s->config->indexnow_endpoint, why);
     }
     s->next_at = clock_now_ms() + again_wait_ms(s->tries++, RETRY_MIN_MS, reply, now);
@@ -593,10 +593,11 @@ static bool open_changes(struct notified_site *s, int64_t until_ms)
         s->changes_count = counts.changed;
         if (!is_bulk(s, &counts))
             return true;
-        log_event(LOG_LEVEL_INFO, "indexnow-bulk",
-                  "%s: %" PRIu64 " of %" PRIu64 " page URLs changed at once; IndexNow is not "
-                  "notified of them (indexnow_bulk)",
-                  counts.loc, counts.changed, counts.now);
+        log_event(
+            LOG_LEVEL_INFO, "indexnow-bulk",
+            "%s: %" PRIu64 " of %" PRIu64
+            " page URLs changed at once; IndexNow is not notified of them, as indexnow_bulk = no",
+            counts.loc, counts.changed, counts.now);
         if (!close_changes(s, true) || clock_now_ms() >= until_ms)
             return false;
     }
@@ -742,7 +743,7 @@ struct indexnow *indexnow_start(struct config *config, struct catalogue *catalog
     if (n->loop != NULL && thread_start(&n->thread, "indexnow", indexnow_run, n))
         return n;
     free_indexnow(n);
-    log_event(LOG_LEVEL_ERROR, "indexnow-failed", "it is off: out of memory");
+    log_event(LOG_LEVEL_ERROR, "indexnow-failed", "IndexNow is off: out of memory");
     return NULL;
 }
 

@@ -53,7 +53,7 @@ static const char *const kind_words[KINDS] = {
 /* For one sitemap, for several. */
 static const char *const word_sentences[NOTIFY_WORDS][2] = {
     {"is gone", "are gone"},
-    {"is there again", "are there again"},
+    {"is available again", "are available again"},
     {"changed, but its date in the index could not be changed",
      "changed, but their dates in the index could not be changed"},
     {"has a new date", "have new dates"},
@@ -307,7 +307,7 @@ static void check_failure(struct notify *n, struct known *k, const struct notify
     if (failing)
         add_notification(n, SOURCE_FAILING, state, state->failed_at, "%s", state->failure);
     else
-        add_notification(n, SOURCE_WELL, state, 0, "the source is read again");
+        add_notification(n, SOURCE_WELL, state, 0, "the source can be read again");
     k->failing = failing;
 }
 
@@ -402,7 +402,7 @@ static void record_failed(struct notify *n, struct waiting *w, size_t lines_len,
 
     if (!n->logged)
         log_event(LOG_LEVEL_WARNING, "notify-failed",
-                  "%.*s did not accept the notification: %s; retry for a day",
+                  "%.*s did not accept the notification: %s; retrying for a day",
                   (int)n->url.origin_len, n->url.text, why);
     n->logged = true;
     w->next_at = now + again_wait_ms(w->tries++, n->options.pace_ms, reply, clock_unix_ms() / 1000);

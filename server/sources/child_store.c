@@ -307,14 +307,14 @@ struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, cons
     child_store_path(site_id, "", copy->hash, ".new", copy->beside);
     copy->fd = open_beside(copy);
     if (copy->fd < 0) {
-        fail(copy, "a copy of a sitemap cannot be made");
+        fail(copy, "a copy of a sitemap cannot be created");
         free(copy);
         return NULL;
     }
     if (!file_write(copy->fd, head, write_head(head, sizeof head, none, loc)))
         fail(copy, "a copy of a sitemap cannot be written");
     if (packed && !copy->failed && !(copy->packed = open_packed(copy->fd)))
-        fail(copy, "a copy of a sitemap cannot be packed");
+        fail(copy, "a copy of a sitemap cannot be compressed");
     return copy;
 }
 
@@ -359,9 +359,10 @@ static void keep_replaced(const struct child_copy *copy, const uint64_t hash[2])
         return;
     /* ENOENT: changes are not wanted, or there is no older copy. EEXIST: one is kept already. */
     if (errno != ENOENT && errno != EEXIST && !atomic_exchange(&copy->store->keeping_failed, true))
-        report(copy->store, 1, "child-changes-failed",
-               "what changed in a sitemap cannot be kept for IndexNow, which is not notified of it",
-               errno);
+        report(
+            copy->store, 1, "child-changes-failed",
+            "the changes of a sitemap cannot be stored for IndexNow, which is not notified of them",
+            errno);
 }
 
 /* Writes the head and the date, synchronises the file, and renames it. */
@@ -758,8 +759,8 @@ static void report_full(struct child_store *s)
     if (!atomic_exchange(&s->full, true))
         s->options.event(
             s->options.context, 1, "child-store-full",
-            "the copies of sitemaps take more than store_bytes; the oldest are removed "
-            "and are not served while their origin is down; raise [fetch] store_bytes");
+            "the copies of sitemaps exceed [fetch] store_bytes; the oldest are removed, and these "
+            "sitemaps are not served while their origin is down; raise store_bytes");
 }
 
 /* Removes the oldest files of the site that uses the most space, so that no site takes the room of
@@ -802,8 +803,8 @@ static void check_copies(struct round *r)
     if (r->unsent > 0) {
         char detail[128];
         snprintf(detail, sizeof detail,
-                 "IndexNow is not notified of what changed in %" PRIu64
-                 " sitemaps: it waited for two days, or the store is full",
+                 "IndexNow is not notified of the changes in %" PRIu64
+                 " sitemaps: they waited for two days, or the store is full",
                  r->unsent);
         s->options.event(s->options.context, 1, "child-changes-dropped", detail);
     }

@@ -464,7 +464,7 @@ static void scan_apply(struct scan_pass *pass)
     if (spooled != SPOOL_OK) {
         bool full = spooled == SPOOL_NO_SPACE;
         scan_fail(pass, full ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE,
-                  "the result of the scan cannot be passed on", strerror(errno));
+                  "the result of the scan cannot be stored", strerror(errno));
         pass->out_of_memory = spooled == SPOOL_NO_MEMORY;
         spool_free(rows);
         return;
@@ -501,7 +501,7 @@ static void scan_apply(struct scan_pass *pass)
     if (out->applied)
         return;
     const char *detail = out->result.detail;
-    snprintf(out->failure, sizeof out->failure, "the catalogue rejected it (%s)%s%.180s",
+    snprintf(out->failure, sizeof out->failure, "the catalogue rejected the scan (%s)%s%.180s",
              catalogue_status_word(out->status), *detail ? ": " : "", detail);
 }
 
@@ -683,7 +683,7 @@ void scan_run(const struct scan_options *options, struct scan_outcome *out)
     }
     if (pass.out_of_memory)
         scan_fail(&pass, CATALOGUE_NO_MEMORY, options->settings->url,
-                  "out of memory or descriptors");
+                  "out of memory or file descriptors");
     else if (!out->applied && *out->failure == '\0')
         snprintf(out->failure, sizeof out->failure, "stopped");
     record_list_done(&pass.kept);

@@ -40,8 +40,8 @@ source_log(struct source *s, int level, const char *event, const char *format, .
         return;
     if (++s->log_lines == LINES_A_MINUTE) {
         snprintf(detail, sizeof detail,
-                 "%.64s: more than %u lines in a minute: the rest is left out", s->settings.name,
-                 LINES_A_MINUTE - 1);
+                 "%.64s: more than %u log lines in a minute; the rest is not logged",
+                 s->settings.name, LINES_A_MINUTE - 1);
         s->event(s->event_context, LEVEL_WARNING, event, detail);
         return;
     }
@@ -63,7 +63,7 @@ static bool report_remarks(struct source *s, const struct source_file *file)
     const struct sitemap_remark *first = &remarks.at[0];
     sitemap_remark_report(first, sentence);
     if (first->lines[0] > 0)
-        snprintf(place, sizeof place, ", line %" PRIu64 " column %" PRIu64, first->lines[0],
+        snprintf(place, sizeof place, ", line %" PRIu64 ", column %" PRIu64, first->lines[0],
                  first->column);
     for (size_t i = 1; i < remarks.count; i++)
         snprintf(others + strlen(others), sizeof others - strlen(others), "%s%s",
@@ -79,7 +79,7 @@ static bool source_report_change(struct source *s, const char *what, const struc
     char place[64] = "";
     if (strcmp(what, "split") == 0) {
         source_log(s, LEVEL_INFO, "source-file-split",
-                   "%s: its %" PRIu64 " page URLs are a urlset: %s", file->path, file->urls,
+                   "%s: its %" PRIu64 " page URLs are now a urlset: %s", file->path, file->urls,
                    file->detail != NULL ? file->detail : "");
         return true;
     }
@@ -94,7 +94,7 @@ static bool source_report_change(struct source *s, const char *what, const struc
     if (strcmp(what, "problem") != 0)
         return false;
     if (file->line > 0)
-        snprintf(place, sizeof place, ", line %" PRIu64 " column %" PRIu64, file->line,
+        snprintf(place, sizeof place, ", line %" PRIu64 ", column %" PRIu64, file->line,
                  file->column);
     source_log(s, LEVEL_WARNING, "source-file-problem", "%s: %s%s: %.200s%s", file->path,
                file->problem, place, file->detail != NULL ? file->detail : "",
@@ -111,9 +111,9 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
     uint64_t held = outcome->result.would_remove;
     if (outcome->watch_limit)
         source_log(s, LEVEL_WARNING, "source-watch-limit",
-                   "the system's limit of inotify, or the site's share of it, is reached "
-                   "(fs.inotify.max_user_watches, max_user_instances): other changes are found by "
-                   "rescans alone");
+                   "the system's inotify limit (fs.inotify.max_user_watches, max_user_instances), "
+                   "or the site's share of it, is reached: raise it, or changes in the folders "
+                   "without a watch are found only by rescans");
     if (!outcome->applied) {
         if (is_news)
             source_log(s, LEVEL_WARNING, "source-scan-failed", "%s", outcome->failure);
@@ -136,10 +136,10 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
                               : "");
     if (outcome->result.frozen > 0 && s->frozen != outcome->result.frozen)
         source_log(s, LEVEL_INFO, "source-frozen",
-                   "%" PRIu64 " %s held until the thaw: the index is frozen",
+                   "%" PRIu64 " %s held back until the index is thawed: it is frozen",
                    outcome->result.frozen, plural(outcome->result.frozen, "file is", "files are"));
     if (s->failures > 0)
-        source_log(s, LEVEL_INFO, "source-scan-works", "the folder is scanned again");
+        source_log(s, LEVEL_INFO, "source-scan-works", "the folder can be scanned again");
     if (s->scanned && !outcome->result.changed &&
         c->added + c->changed + c->gone + c->problems + c->recovered + c->empty + c->remarked == 0)
         return;
@@ -147,7 +147,7 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
                "%" PRIu64 " %s, %" PRIu64 " read: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64
                " gone, %" PRIu64 " with a problem, %" PRIu64 " recovered, %" PRIu64
                " empty; remarks: %" PRIu64 " dated in the future, %" PRIu64
-               " with one lastmod on all pages, %" PRIu64 " with any",
+               " with the same lastmod on all pages, %" PRIu64 " with any remark",
                c->files, plural(c->files, "file", "files"), c->read, c->added, c->changed, c->gone,
                state->quarantined, c->recovered, c->empty, c->future, c->one_lastmod,
                state->remarked);
@@ -491,7 +491,8 @@ static void wait_for_something(struct source *s, int64_t due)
         struct tree_watch_news news;
         folder_read_news(&s->folder, &news);
         if (news.overflow)
-            source_log(s, 2, "source-watch-overflow", "events were lost: the folder is rescanned");
+            source_log(s, 2, "source-watch-overflow",
+                       "inotify events were lost: rescanning the folder");
         if (news.changed)
             unrest(s, clock_now_ms()); /* now is later than any of the events, since watching a new
                                           tree takes time */

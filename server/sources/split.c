@@ -209,7 +209,8 @@ static bool has_room(struct split *s, uint64_t more)
 {
     return s->file->max_disk == 0 || s->piles_bytes + more <= s->file->max_disk ||
            refuse(s, "split-too-large",
-                  "is too large: needs more than half of max_spool: %" PRIu64 " bytes",
+                  "is too large: splitting it needs more than half of max_spool, in bytes: %" PRIu64
+                  " bytes",
                   s->file->max_disk);
 }
 
@@ -227,11 +228,11 @@ static bool write_block(struct split *s, struct pile *pile)
     }
     if (s->file->site_id != 0 && !file_has_reserve(s->piles_fd))
         return refuse(s, "no-space",
-                      "what is known of its rows cannot be stored: the rest of the disk is reserved"
-                      " for the catalogue");
+                      "its page URLs cannot be stored for the comparison: the rest of the disk is "
+                      "reserved for the catalogue");
     if (pwrite(s->piles_fd, pile->buffer, BLOCK_BYTES, (off_t)s->piles_bytes) !=
         (ssize_t)BLOCK_BYTES)
-        return refuse(s, "no-space", "what is known of its rows cannot be stored: %s",
+        return refuse(s, "no-space", "its page URLs cannot be stored for the comparison: %s",
                       strerrordesc_np(errno));
     pile->blocks[pile->block_count++] = s->piles_bytes;
     s->piles_bytes += BLOCK_BYTES;
@@ -308,7 +309,7 @@ static bool read_pile(struct split *s, const struct pile *pile, struct row_hash 
 {
     for (size_t i = 0; i < pile->block_count; i++, out += BUFFERED)
         if (pread(s->piles_fd, out, BLOCK_BYTES, (off_t)pile->blocks[i]) != (ssize_t)BLOCK_BYTES)
-            return refuse(s, "unreadable", "cannot read its stored rows: %s",
+            return refuse(s, "unreadable", "its stored page URLs cannot be read: %s",
                           strerrordesc_np(errno));
     memcpy(out, pile->buffer, pile->buffered * sizeof *out);
     return true;
@@ -682,7 +683,7 @@ static bool gather_aside(struct split *s)
         if (bits_has(&s->wanted, at++) && !gather_row(s, &entry))
             return false;
     }
-    return more == 0 || refuse(s, "unreadable", "cannot read its stored rows");
+    return more == 0 || refuse(s, "unreadable", "its stored page URLs cannot be read");
 }
 
 /* Adds the removed rows, then the new and changed ones, to the spool. */
@@ -807,7 +808,7 @@ void split_report_dropped(const struct split_result *split, char *out, size_t si
     const struct {
         uint64_t count;
         const char *what;
-    } parts[] = {{split->bad, "refused"},
+    } parts[] = {{split->bad, "rejected"},
                  {split->repeated, "repeated"},
                  {split->extra, "other elements and dates"}};
     *out = '\0';

@@ -449,7 +449,7 @@ def test_a_change_that_cannot_be_copied_waits_until_it_can(world):
     in_the_way.mkdir()
     world.origin.answers["/a.xml"] = answer(200, new)
     reply = server.api("POST", f"/v1/checks?loc={quote(world.base + '/a.xml', safe='')}")
-    assert reply.status == 503 and "it has changed, and a copy of it cannot be written" in reply.json()["detail"], reply
+    assert reply.status == 503 and "it has changed, but its copy cannot be written" in reply.json()["detail"], reply
     assert world.reasons() == {"child-store-failed"}
     assert "<lastmod>2025-02-03</lastmod>" in world.index() and world.get("/a.xml").body == old
     in_the_way.rmdir()

@@ -271,7 +271,7 @@ def test_a_start_with_a_bad_list_is_refused(tmp_path):
     config = configured(tmp_path, ranges='{"prefixes": []}')
     (tmp_path / "bad.conf").write_text(config, encoding="utf-8")
     checked = sitemapd("check-config", str(tmp_path / "bad.conf"))
-    place = f'{tmp_path}/%s.conf:4: [crawler "googlebot"]: ranges {tmp_path}/google.json: holds no range'
+    place = f'{tmp_path}/%s.conf:4: [crawler "googlebot"]: ranges {tmp_path}/google.json: contains no range'
     assert checked.code == 1 and checked.err.startswith(place % "bad") and checked.out == ""
     server = Server(tmp_path, config=config)
     server.start(expect_ready=False)

@@ -512,7 +512,7 @@ def test_an_answer_that_never_comes(proxy):
     listening = socket.create_server(("127.0.0.1", 0))
     with listening:
         command = sitemapd("doctor", f"http://127.0.0.1:{listening.getsockname()[1]}/x.xml", "--timeout", "1", "--json")
-    assert command.code == 1 and "no answer before the timeout" in command.lines()[0]["what"]
+    assert command.code == 1 and "no response before the timeout" in command.lines()[0]["what"]
 
 
 def test_tls(proxy):

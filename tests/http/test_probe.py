@@ -61,8 +61,8 @@ FAULTS = {
     "html": (answer(200, b"<!doctype html><title>no</title>"), 1, 'not-a-sitemap: an HTML page, titled "no" (not-a-sitemap)'),
     # A body that is shorter than announced may hold a whole sitemap, but is not accepted.
     "short": (Origin.cut(answer(200, PAGE, length=5000)), 1, "unreachable: truncated response: the body is shorter than Content-Length (broken-answer)"),
-    "lengths": (answer(200, PAGE, Content_Length="7"), 1, "unreachable: malformed response: two different Content-Length (broken-answer)"),
-    "list-of-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}, 7"), 1, "unreachable: malformed response: two different Content-Length (broken-answer)"),
+    "lengths": (answer(200, PAGE, Content_Length="7"), 1, "unreachable: malformed response: two different Content-Length headers (broken-answer)"),
+    "list-of-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}, 7"), 1, "unreachable: malformed response: two different Content-Length headers (broken-answer)"),
     "same-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}"), 0, f"good: a sitemap of 1 URL, {len(PAGE)} bytes, the newest page of 2026-10-10"),
     "folded": (answer(200, PAGE, X_A="b\r\n c\r\n\td", Content_Encoding="\r\n\tidentity"), 0, f"good: a sitemap of 1 URL, {len(PAGE)} bytes, the newest page of 2026-10-10"),
     "folded-status": (answer(200, PAGE).replace(b"\r\n", b"\r\n folded\r\n", 1), 1, "unreachable: malformed response: a header line without a colon (broken-answer)"),
@@ -71,7 +71,7 @@ FAULTS = {
     "truncated": (answer(200, PAGE[:-10]), 1, None),
     "bomb": (answer(200, bomb(200 << 20), Content_Encoding="gzip"), 1, None),
     "list": (answer(200, index(HOST + "/b.xml")), 0, "good as an upstream: a sitemap index of 1 sitemap, 0 with a date"),
-    "list-of-none": (answer(200, index("/relative.xml")), 1, "broken as an upstream: it names no sitemap (empty)"),
+    "list-of-none": (answer(200, index("/relative.xml")), 1, "broken as an upstream: it lists no sitemap (empty)"),
 }
 BROKEN = {"truncated": "(truncated)", "bomb": "(gzip-bomb)"}
 
@@ -104,7 +104,7 @@ def test_silence(origin):
     origin.answers["/mute.xml"] = origin.silent()
     origin.answers["/stops.xml"] = origin.silent(answer(200, PAGE, length=5000))
     for path in ("/mute.xml", "/stops.xml"):
-        assert verdict(probe(origin, path, "--timeout", "1")) == "unreachable: no answer before the timeout (timeout)"
+        assert verdict(probe(origin, path, "--timeout", "1")) == "unreachable: no response before the timeout (timeout)"
 
 
 def test_when_to_come_again(origin):
@@ -155,9 +155,9 @@ def test_redirects(origin, secret):
     for path, why in (
         ("/four.xml", "too many redirects: more than three"),
         ("/round.xml", "too many redirects: more than three"),
-        ("/secret.xml", f"it redirects to a host that is not the site's: http://{secret.address}:{secret.port}"),
-        ("/file.xml", "it redirects, but not to a URL of http or https"),
-        ("/nowhere.xml", "it redirects, but not to a URL of http or https"),
+        ("/secret.xml", f"it redirects to a host that does not belong to the site: http://{secret.address}:{secret.port}"),
+        ("/file.xml", "it redirects to something that is not an http or https URL"),
+        ("/nowhere.xml", "it redirects to something that is not an http or https URL"),
     ):
         assert verdict(probe(origin, path)) == f"unreachable: {why} (redirect)"
     assert secret.asked == []
@@ -219,7 +219,7 @@ def test_a_redirect_to_another_host_of_the_configuration_is_followed(origin, tmp
     other = f"{origin.address}:{origin.port}"
     origin.answers["/a.xml"] = answer(301, Location=f"http://{other}/b.xml")
     origin.answers["/b.xml"] = answer(200, PAGE)
-    for hosts, found in ((f"cross_host = elsewhere.example\ncross_host = {other}\n", "good: "), ("cross_host = elsewhere.example\n", "unreachable: it redirects to a host that is not the site's")):
+    for hosts, found in ((f"cross_host = elsewhere.example\ncross_host = {other}\n", "good: "), ("cross_host = elsewhere.example\n", "unreachable: it redirects to a host that does not belong to the site")):
         (tmp_path / "site.conf").write_text(f'[fetch]\nallow_address = {origin.address}\n[site "example"]\norigin = {HOST}\n{hosts}')
         assert verdict(probe(origin, "/a.xml", "--config", tmp_path / "site.conf")).startswith(found)
 
@@ -611,7 +611,7 @@ def test_migrate_prints_no_code_of_the_origin(origin, tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
-@pytest.mark.parametrize(("reply", "why"), [(answer(500), "answers 500"), (answer(403), "answers 403"), (answer(302, Location="ftp://x/"), "it redirects, but not to a URL of http or https")])
+@pytest.mark.parametrize(("reply", "why"), [(answer(500), "answers 500"), (answer(403), "answers 403"), (answer(302, Location="ftp://x/"), "it redirects to something that is not an http or https URL")])
 def test_migrate_says_that_robots_txt_was_not_read(origin, reply, why):
     """Its rules would be lost without a word."""
     origin.answers["/robots.txt"] = reply

@@ -90,7 +90,7 @@ def test_each_is_reported_and_stays_listed(world):
     result = world.wait_for_log("source-file-remark", len(REMARKED))
     assert len(result) == len(REMARKED)
     (line,) = (t for t in result if "dates.xml" in t)
-    assert "lastmod-invalid, line 3 column 42" in line and "also lastmod-in-future, lastmod-no-zone" in line, line
+    assert "lastmod-invalid, line 3, column 42" in line and "also lastmod-in-future, lastmod-no-zone" in line, line
 
     state = world.state()
     world.scan()

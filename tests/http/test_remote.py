@@ -122,8 +122,8 @@ def test_faults_of_children(start):
         assert reasons["source-checks"] == (
             f"shop: {len(outcome)} sitemaps have problems: " + ", ".join(f"{n} {word}" for word, n in bad.items()) +
             "; GET /v1/checks?source=shop&state=empty, and the same for each other state, shows which and why"), ready
-        assert reasons["source-problems"].startswith("shop: 2 sitemaps of its list are rejected"), ready  # two that the list may not name
-        assert server.log().count(" warning source-file-problem: shop: 2 sitemaps of its list are rejected; GET /v1/sources/shop shows which and why\n") == 1
+        assert reasons["source-problems"].startswith("shop: 2 sitemaps of the upstream's list are rejected"), ready  # two that the list may not name
+        assert server.log().count(" warning source-file-problem: shop: 2 sitemaps of the upstream's list are rejected; GET /v1/sources/shop shows which and why\n") == 1
         status = sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token})
         assert f"sitemaps listed, {len(outcome) + 2} with a problem" in status.out, status
         # All are listed still, what is dated by its pages is dated; nothing leads to where nobody may look.
@@ -767,7 +767,7 @@ def test_a_removed_source_is_still_called_remote(start):
         assert orphaned() == [sentence]
         server.stop()
         server.start()
-        assert " warning source-not-read: shop: was read before, and no source has this name now: its upstream is not watched" in server.log()
+        assert " warning source-not-read: shop: no source has this name any more: its upstream is no longer read" in server.log()
         assert orphaned() == [sentence]
         assert sentence + " (source-orphaned)" in sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token}).out
         server.reload(config(base, serve="yes"))
@@ -791,7 +791,7 @@ def test_a_renamed_source_keeps_its_entries_and_serves_them(start, how):
             server.stop()
             Path(server.folder, "sitemapd.conf").write_text(renamed)
             server.start()
-        eventually(lambda: "source-renamed: shop: new reads the same upstream now and takes over its entries" in server.log(), "its old name is released")
+        eventually(lambda: "source-renamed: shop: source new now reads the same upstream and takes over its entries" in server.log(), "its old name is released")
         assert "source-no-longer-configured" not in server.log() and "source-not-read" not in server.log()
         eventually(lambda: server.api("GET", "/v1/sources/new").json()["checks"].get("good") == 2, "the new name has them")
         assert body(server, origin) == before
@@ -809,7 +809,7 @@ def test_a_renamed_source_serves_what_it_has_while_its_upstream_is_away(start):
         for old, new in (("shop", "new"), ("new", "newer")):
             server.reload(config(base, serve="yes").replace('[source "shop"]', f'[source "{new}"]'))
             assert ask(server.public, "GET", "/a.xml", host=f"{origin.address}:{origin.port}").status == 200
-            eventually(lambda: f"source-renamed: {old}: {new} reads the same upstream now" in server.log(), "it has its new name")
+            eventually(lambda: f"source-renamed: {old}: source {new} now reads the same upstream" in server.log(), "it has its new name")
             assert ask(server.public, "GET", "/b.xml", host=f"{origin.address}:{origin.port}").status == 200
             assert server.api("GET", f"/v1/sources/{new}").json()["listed"] == 2
         assert body(server, origin) == before
@@ -918,7 +918,7 @@ def test_a_list_that_redirects_to_its_site(start):
         text += f'[source "shop"]\nupstream = {upstream}/list.xml\nindex = {site}/sitemap_index.xml\n'
         old.answers["/list.xml"] = answer(301, Location=stranger + "/list.xml")
         server = start(sites=(), config=text)
-        why = f"it redirects to a host that is not the site's: {stranger}"
+        why = f"it redirects to a host that does not belong to the site: {stranger}"
         commands = lambda: [server.cli(*words, "--config", Path(server.folder) / "sitemapd.conf") for words in (("scan", "shop"), ("probe", "shop"))]
         eventually(lambda: server.api("GET", "/v1/sources/shop").json()["failure"] == why, "the redirect to another site is rejected")
         assert all(why in done.err + done.out and done.code == 1 for done in commands())

@@ -120,7 +120,7 @@ def test_nights(make):
     shop.serve(xml(rows), ETag='"1"')
     shop.poll("good")
     assert shop.check()["remarks"] == ["split"] and shop.check()["urls"] == COUNT and shop.check()["code"] is None
-    assert f"{shop.all}: its {COUNT} page URLs are a urlset: {COUNT} added, 0 updated, 0 removed" in shop.server.wait_for_log("source-file-split")[-1]
+    assert f"{shop.all}: its {COUNT} page URLs are now a urlset: {COUNT} added, 0 updated, 0 removed" in shop.server.wait_for_log("source-file-split")[-1]
     assert shop.listed() == [loc for loc, _ in rows]
     assert shop.changes() == [(COUNT, 0, 0, 0)]
     first = shop.pages()
@@ -147,7 +147,7 @@ def test_nights(make):
     wanted = [loc for loc, _ in rows]
     wanted[7] = shop.url("new")
     assert shop.changes()[1:] == [(1, 1, 1, 0)] and shop.listed() == wanted, "places are kept, and a free one taken"
-    assert shop.check()["detail"] == "left out: 1 refused, 1 repeated"
+    assert shop.check()["detail"] == "left out: 1 rejected, 1 repeated"
     assert shop.pages()[shop.all] > first[shop.all] and shop.pages()[shop.base + "/all-2.xml"] == first[shop.base + "/all-2.xml"]
 
     # An incomplete answer or file changes nothing.
@@ -406,7 +406,7 @@ def test_a_disk_that_is_full(make, tmp_path):
         shop.origin.answers["/all.xml"] = shop.origin.endless(b"HTTP/1.1 200 OK\r\n\r\n" + xml(shop.rows(COUNT))[:-10], b"<!-- more and more and more -->" * 2000)
         shop.server.start()
         shop.until(lambda: shop.check()["code"] == "no-space", "it is reported")
-        assert shop.check()["state"] == "unreachable" and "cannot be kept" in shop.check()["detail"]
+        assert shop.check()["state"] == "unreachable" and "cannot be stored beside" in shop.check()["detail"]
         assert shop.server.register(shop.base + "/other.xml").status == 201 and shutil.disk_usage(folder).free > 30 << 20
         shop.server.stop()
     finally:

@@ -611,7 +611,7 @@ def test_a_followed_node_that_lies(truthful, what):
         eventually(lambda: ready(b)[1]["status"] == "ok", "all is well")
 
 
-@pytest.mark.parametrize("how, words", [("silent", "timeout"), ("drip", "no answer before the timeout"), ("endless head", "malformed response")])
+@pytest.mark.parametrize("how, words", [("silent", "timeout"), ("drip", "no response before the timeout"), ("endless head", "malformed response")])
 def test_a_followed_node_that_stands_still(truthful, how, words):
     name = how.replace(" ", "-")
     with between(truthful, name) as (a, b, middle):

@@ -181,7 +181,7 @@ def test_a_peer_that_dies_in_the_middle(cluster):
         b = peer(cluster, "b", advertise=False, speed=10)
         joined(b)
         origin.listening = socket.create_server(("127.0.0.1", 0))  # for its end
-    says(b, r"shared-peer-failed: .* node zz.*: it broke off after \d+ of")
+    says(b, r"shared-peer-failed: .* node zz.*: the connection was closed after \d+ of")
     equal([a, b])
 
 

@@ -849,7 +849,7 @@ def test_a_start_without_its_section_says_that_a_source_is_not_read(world):
     assert "source-not-read" not in world.server.log()
     file.write_text(whole.replace(world.configure(), ""))
     world.server.restart()
-    assert world.wait_for_log("source-not-read")[-1].endswith("files: was read before, and no source has this name now: its folder is not watched; its entries stay; `sitemapd source remove files` lets another source take them over")
+    assert world.wait_for_log("source-not-read")[-1].endswith("files: no source has this name any more: its folder is no longer read; its entries stay; `sitemapd source remove files` lets another source take them over")
     assert world.names() == {"a.xml"}
     assert world.ready()["source-orphaned"].startswith("files: no source has this name any more, but its sitemaps are still listed; ")
     for name in world.names():

@@ -102,7 +102,7 @@ def test_nights(shop):
     wanted = [loc for loc, _ in rows]
     wanted[7] = url("new")
     eventually(lambda: listed(shop) == wanted, "places are kept, and a free one taken; published a moment after it is written")
-    assert f"all.xml: its {COUNT} page URLs are a urlset: 1 added, 1 updated, 1 removed; left out: 1 refused, 1 repeated, 2 other elements and dates (<geo> in line " in shop.wait_for_log("source-file-split", 2)[-1]
+    assert f"all.xml: its {COUNT} page URLs are now a urlset: 1 added, 1 updated, 1 removed; left out: 1 rejected, 1 repeated, 2 other elements and dates (<geo> in line " in shop.wait_for_log("source-file-split", 2)[-1]
     page = shop.get("/all.xml").xml().decode()
     assert f"<loc>{url('new')}</loc><image:image><image:loc>https://cdn.example.com/1.png</image:loc></image:image></url>" in page
     assert f"<loc>{url(9)}</loc><lastmod>2026-02-02</lastmod></url>" in page

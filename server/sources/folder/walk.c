@@ -444,7 +444,7 @@ static enum walk_status enter(struct walk *w, int parent, const char *name, bool
     if (!match_folder(w->match, w->path))
         return WALK_DONE;
     if (w->depth > SOURCE_MAX_DEPTH)
-        return problem(w, "too-deep", "is below too many folders", true);
+        return problem(w, "too-deep", "is nested in too many folders", true);
     if (w->path_len + 1 >= SOURCE_MAX_PATH_BYTES)
         return problem(w, "path-too-long", "its path is too long", true);
     if (link && ++w->linked_folders > WALK_MAX_LINKED_FOLDERS)

@@ -308,8 +308,9 @@ static bool keep_report(struct poll *p, const struct settled *s, struct check_re
         return false;
     struct str text = STR_INIT;
     if (split)
-        str_append_format(&text, "%s: its %" PRIu64 " page URLs are a urlset: %s%s%s", record->loc,
-                          record->urls, split_did(p), split_describe_dropped(p) != NULL ? "; " : "",
+        str_append_format(&text, "%s: its %" PRIu64 " page URLs are now a urlset: %s%s%s",
+                          record->loc, record->urls, split_did(p),
+                          split_describe_dropped(p) != NULL ? "; " : "",
                           split_describe_dropped(p) != NULL ? split_describe_dropped(p) : "");
     report->before = p->record.state;
     report->was_stale = was_stale;
@@ -465,7 +466,7 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
         if (!settle_good(p, v, reply, file, &s)) {
             poll_count(r, child_result(v, false), reply->got_bytes, clock_now_ms() - p->began_ms);
             if (p->ask != NULL)
-                remote_request_fail(p->ask, "it has changed, and a copy of it cannot be written");
+                remote_request_fail(p->ask, "it has changed, but its copy cannot be written");
             p->ask = NULL;
             requeue(p, interval_trouble(CHECK_BROKEN, 1, run_bounds(r)));
             return;

@@ -102,8 +102,8 @@ static void show_failure(struct remote *r, struct remote_source *s, const char *
     snprintf(s->status.failure, sizeof s->status.failure, "%s", why);
     pthread_mutex_unlock(&r->lock);
     if (news)
-        remote_report(r, 1, "source-scan-failed", s->settings->name, "%s: %s; nothing changes",
-                      code, why);
+        remote_report(r, 1, "source-scan-failed", s->settings->name,
+                      "%s: %s; its entries stay as they are", code, why);
 }
 
 static void fail_list(struct poll *p, const char *code, const char *why)
@@ -134,7 +134,7 @@ static void list_works(struct poll *p)
     pthread_mutex_unlock(&p->remote->lock);
     if (failed) /* from before */
         remote_report(p->remote, 2, "source-scan-works", s->settings->name,
-                      "the list is read again");
+                      "the upstream's list can be read again");
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -194,19 +194,19 @@ static void record_scan(struct poll *p, const struct scan_outcome *out)
     pthread_mutex_unlock(&p->remote->lock);
     if (held)
         remote_report(p->remote, 1, "source-removals-held", s->settings->name,
-                      "%" PRIu64 " entries that the list no longer names are kept by the shrink "
-                      "guard; scan with max_removed to remove them",
+                      "%" PRIu64 " entries that the upstream no longer lists are kept by the "
+                      "shrink guard; scan with max_removed to remove them",
                       out->result.would_remove);
     if (more_refused)
-        remote_report(
-            p->remote, 1, "source-file-problem", s->settings->name,
-            "%" PRIu64 " %s; GET /v1/sources/%s shows which and why", refused,
-            plural(refused, "sitemap of its list is rejected", "sitemaps of its list are rejected"),
-            s->settings->name);
+        remote_report(p->remote, 1, "source-file-problem", s->settings->name,
+                      "%" PRIu64 " %s; GET /v1/sources/%s shows which and why", refused,
+                      plural(refused, "sitemap of the upstream's list is rejected",
+                             "sitemaps of the upstream's list are rejected"),
+                      s->settings->name);
     if (out->result.changed)
         remote_report(p->remote, 2, "source-scanned", s->settings->name,
-                      "%zu named: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64 " gone, %" PRIu64
-                      " refused",
+                      "%zu listed: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64 " gone, %" PRIu64
+                      " rejected",
                       upstream_count(p->upstream).members, out->counts.added, out->counts.changed,
                       out->counts.gone, refused);
 }
@@ -238,9 +238,9 @@ static void on_scan(struct poll *p, const struct list_found *found)
         return;
     }
     if (found->claims_are_now && !s->claims_are_now)
-        remote_report(
-            r, 1, "claims-are-now", s->settings->name,
-            "the list dates its sitemaps with the time of each response: its dates are ignored");
+        remote_report(r, 1, "claims-are-now", s->settings->name,
+                      "the upstream's list dates its sitemaps with the time of each response: "
+                      "these dates are ignored");
     p->end.revision = out->result.changed ? out->result.revision : 0;
     s->claims_are_now = found->claims_are_now;
     s->answered = found->answered;

@@ -53,7 +53,7 @@ bool remote_settings_check(const struct source_settings *settings, char *why, si
         return false;
     }
     if (credentials != NULL && !url.https) {
-        snprintf(why, why_size, "credentials need https");
+        snprintf(why, why_size, "credentials are only sent over https");
         return false;
     }
     if (credentials != NULL && strncasecmp(credentials, "basic ", 6) != 0 &&

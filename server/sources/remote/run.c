@@ -306,8 +306,9 @@ static void answer_polls(struct remote *r, enum catalogue_status status)
         r->landing = ask->next;
         enum catalogue_status found =
             view != NULL ? catalogue_view_check(view, ask->check_id, &record) : status;
-        remote_request_answer(ask, found == CATALOGUE_OK ? &record : NULL,
-                              found == CATALOGUE_OK ? "" : "the catalogue rejected it");
+        remote_request_answer(
+            ask, found == CATALOGUE_OK ? &record : NULL,
+            found == CATALOGUE_OK ? "" : "the catalogue rejected the result of the poll");
     }
     if (view != NULL)
         catalogue_view_end(view);
@@ -386,8 +387,8 @@ static void load(struct remote *r, int64_t now_ms)
     for (size_t i = 0; i < r->plan->count; i++)
         r->sources[i].fresh = false;
     while (r->polls != NULL)
-        poll_cancel(r->polls, "it was interrupted; retry");
-    answer_all(r->waiting, "it was interrupted; retry");
+        poll_cancel(r->polls, "the poll was interrupted; retry");
+    answer_all(r->waiting, "the poll was interrupted; retry");
     r->waiting = NULL;
     check_report_all(r, &r->reports, false);
     r->batch_count = 0;

@@ -70,7 +70,7 @@ static bool fail(struct split_fetch *f, const char *code, const char *what, cons
 
 static bool keep_bytes(struct split_fetch *f, const char *bytes, size_t len)
 {
-    static const char what[] = "what is fetched cannot be kept beside the catalogue";
+    static const char what[] = "the fetched sitemap cannot be stored beside the catalogue";
     for (size_t at = 0; at < len;) {
         ssize_t n = write(f->file.fd, bytes + at, len - at);
         if (n < 0 && errno == EINTR)
@@ -224,7 +224,8 @@ static void on_answer(struct split_fetch *f)
     if (e->trouble != NULL || thread_stops(&f->thread))
         return;
     if (e->status == FETCH_STOPPED && !e->decided) {
-        snprintf(detail, sizeof detail, "is larger, as sent, than half of max_spool: %" PRIu64,
+        snprintf(detail, sizeof detail,
+                 "is larger as sent (compressed) than half of max_spool, in bytes: %" PRIu64,
                  f->file.max_disk);
         refuse(e, "split-too-large", detail);
         e->decided = true;
@@ -301,7 +302,7 @@ static const char *why_not_now(struct poll *p, bool asked)
                     : "busy: another site's sitemap comes first; retry later";
     }
     return asked && shares_hurry_after_s(&r->shares, site, now_ms) > 0
-               ? "its site has used its share of fetches; it is polled in its turn"
+               ? "its site has used its share of fetches; it is polled later, in its turn"
                : NULL;
 }
 

@@ -130,7 +130,7 @@ const char *upstream_finish(struct upstream *u, char *why, size_t why_size)
     }
     if (u->good > 0)
         return NULL;
-    snprintf(why, why_size, "it names no sitemap");
+    snprintf(why, why_size, "it lists no sitemap");
     return "empty";
 }
 

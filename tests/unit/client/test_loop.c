@@ -503,7 +503,7 @@ static void test_unmade(void **state)
     ask(loop, &other, on_done);
     run(loop);
     assert_int_equal(secret.status, FETCH_TLS);
-    assert_string_equal(secret.why, "credentials need https");
+    assert_string_equal(secret.why, "credentials are only sent over https");
     assert_int_equal(other.status, FETCH_TLS);
     assert_string_equal(other.why, "cannot read the file of trusted certificates (ca_file)");
     fetch_loop_free(loop);

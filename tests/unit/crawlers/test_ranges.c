@@ -60,9 +60,9 @@ static void test_what_is_refused(void **state)
     static const struct {
         const char *text, *why;
     } table[] = {
-        {"", "holds no range"},
-        {"# nothing\n", "holds no range"},
-        {"{\"prefixes\": []}", "holds no range"},
+        {"", "contains no range"},
+        {"# nothing\n", "contains no range"},
+        {"{\"prefixes\": []}", "contains no range"},
         {"{}", "no list \"prefixes\""},
         {"{\"prefixes\": {}}", "no list \"prefixes\""},
         {"{\"prefixes\": [{\"ipv4Prefix\": \"66.249.64.0/27\"}", "line"},

@@ -184,7 +184,7 @@ static void test_each_kind(void **state)
           "\"sentence\":\"it answers \\\"500\\\"\",\"since\":\"1994-11-06T08:49:37Z\"}\n");
     set(&(struct notify_state){.name = "shop", .held = 1, .bad = 2});
     await("{\"event\":\"source-well\",\"site\":null,\"source\":\"shop\",\"sentence\":\"the source "
-          "is read again\",\"since\":\"");
+          "can be read again\",\"since\":\"");
     await("{\"event\":\"removal-held\",\"site\":null,\"source\":\"shop\",\"sentence\":\"1 removal "
           "is held back by the shrink guard; a scan with max_removed allows it\",\"since\":\"");
     await("{\"event\":\"sitemaps-bad\",\"site\":null,\"source\":\"shop\",\"sentence\":\"2 sitemaps "
@@ -395,7 +395,7 @@ static void test_single_sitemaps(void **state)
     report_of(n, NOTIFY_STALE, "shop", site, "https://www.example.com/a.xml");
     report_of(n, NOTIFY_DATED, "shop", site, "https://www.example.com/a.xml");
     await("{\"event\":\"sitemap-back\",");
-    await("a.xml is there again\"");
+    await("a.xml is available again\"");
     await("{\"event\":\"date-stale\",");
     await("a.xml changed, but its date in the index could not be changed\"");
     await("{\"event\":\"date-well\",");

@@ -323,7 +323,7 @@ static void what_flips_does_not_fill_the_log(void **state)
     start(r);
     await_applied(r, 1);
     int64_t end = clock_now_ms() + LONG_MS;
-    for (unsigned round = 1; count_events(r, "the rest is left out") == 0; round++) {
+    for (unsigned round = 1; count_events(r, "the rest is not logged") == 0; round++) {
         assert_true(clock_now_ms() < end);
         for (char name = 'a'; name < 'u'; name++) {
             char path[] = {name, '.', 'x', 'm', 'l', '\0'};
