@@ -357,7 +357,8 @@ bool auth_is_peer(const struct app_context *app, struct request *request)
         token_equal(app->peer_token_sha256, sha256))
         return true;
     if (token == NULL)
-        errors_reply_unauthorised(&request->reply, "the token of the nodes is missing");
+        errors_reply_unauthorised(&request->reply,
+                                  "the secret of the nodes is missing (peer_token_file)");
     else
         reply_wrong_token(app, request);
     return false;

@@ -127,7 +127,7 @@ static bool read_query(struct request *request, struct query *query)
         return false;
     case QUERY_REPEATED:
         reply_problem(&request->reply, 400, "repeated-parameter", query->repeated,
-                      "a query parameter is given twice");
+                      "a query parameter occurs twice");
         return false;
     case QUERY_NO_MEMORY:
         errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);

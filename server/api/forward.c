@@ -158,8 +158,8 @@ static enum handled forward_begin(void *context, struct request *request)
     if (names_node(by, app->forward->node) || (by != NULL && strlen(by) > MOST_NAMES)) {
         atomic_fetch_add(&app->forward->counts.loops, 1);
         reply_problem(&request->reply, 508, "forwarding-loop", NULL,
-                      "this node has forwarded the request before: the nodes forward in a circle; "
-                      "check forward in [shared]; nothing was applied");
+                      "loop: this node has already forwarded this request; check forward in "
+                      "[shared] on all nodes; nothing was applied");
         return HANDLED;
     }
     if (catalogue_disk_is_full(app->catalogue)) {

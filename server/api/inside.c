@@ -264,7 +264,8 @@ unsigned inside_request(struct inside *inside, const struct inside_call *questio
         pthread_cond_init(&x->resumed_cond, NULL);
         fill_request(inside, x, question, path, &tail);
         if (x->request.route == NULL)
-            reply_problem(&x->request.reply, 404, "not-found", NULL, "no such path");
+            reply_problem(&x->request.reply, 404, "not-found", NULL,
+                          "there is nothing at this path");
         else
             run_route(inside, x, question->body);
         if (!x->request.reply.body.failed) {

@@ -116,7 +116,7 @@ static int copy_catalogue(struct peer_files *p, char *why, size_t why_size)
 
 static void make(struct peer_files *p)
 {
-    char why[512] = "it cannot be read back", tag[TAG_SIZE];
+    char why[512] = "the copy cannot be read back", tag[TAG_SIZE];
     struct stat st;
 
     p->step_ms = clock_now_ms();

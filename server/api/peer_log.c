@@ -150,7 +150,8 @@ enum handled peer_log_get(void *context, struct request *request)
         return HANDLED;
     if (add(p, w))
         return HANDLE_LATER;
-    refuse(request, 503, "too-many-waiting", "too many followers are waiting, or the server stops");
+    refuse(request, 503, "too-many-waiting",
+           "too many followers are waiting, or the server is stopping");
     return HANDLED;
 }
 
@@ -195,7 +196,7 @@ static void refuse_handout(struct request *request, enum shared_handout handout)
 {
     if (handout == SHARED_HAND_TRIMMED)
         refuse(request, 410, "log-trimmed",
-               "the log no longer has the records behind this one: copy the file");
+               "the log no longer has the records after this one: copy the file");
     else if (handout == SHARED_HAND_ALIEN)
         refuse(request, 409, "diverged", "the log does not have this record: copy the file");
     else
@@ -214,7 +215,7 @@ static bool answer_from_log(struct peer_log *p, struct waiting *w)
     }
     int fd = catalogue_scratch(p->app->catalogue);
     if (fd < 0) {
-        refuse(w->request, 503, "no-space", "no file can be made for the answer");
+        refuse(w->request, 503, "no-space", "no file can be created for the answer");
         return true;
     }
     enum shared_handout handout = catalogue_log_hand(p->reader, w->has_from ? &w->from : NULL,

@@ -401,7 +401,7 @@ static bool exchange_open(struct exchange *e, bool *fatal)
     if (e->request.route->role != GRANT_ALL &&
         (options->authorise == NULL || !options->authorise(options->context, &e->request))) {
         if (e->request.reply.status == 0)
-            exchange_error(e, 401, "unauthorised", "a token is needed");
+            exchange_error(e, 401, "unauthorised", "the token is missing");
         return false;
     }
     return check_body(e);

@@ -312,9 +312,9 @@ const char *check_framing(const struct header_scan *scan, const char *version)
     if (scan->malformed)
         return "a header field is malformed";
     if (lines[HEADER_HOST] > 1)
-        return "more than one Host";
+        return "more than one Host header";
     if (lines[HEADER_CONTENT_LENGTH] > 1)
-        return "more than one Content-Length";
+        return "more than one Content-Length header";
     /* libmicrohttpd accepts 2^64-1, its mark for an unknown length. */
     uint64_t length;
     if (lines[HEADER_CONTENT_LENGTH] > 0 && !check_content_length(scan, &length))
@@ -322,12 +322,12 @@ const char *check_framing(const struct header_scan *scan, const char *version)
     if (lines[HEADER_TRANSFER_ENCODING] == 0)
         return NULL;
     if (lines[HEADER_CONTENT_LENGTH] > 0)
-        return "Content-Length beside Transfer-Encoding";
+        return "both Content-Length and Transfer-Encoding";
     if (lines[HEADER_TRANSFER_ENCODING] > 1 ||
         strcasecmp(scan->value[HEADER_TRANSFER_ENCODING], "chunked") != 0)
-        return "a Transfer-Encoding other than chunked";
+        return "unsupported Transfer-Encoding: not chunked";
     if (strcmp(version, "HTTP/1.0") == 0)
-        return "Transfer-Encoding with HTTP/1.0"; /* RFC 9112 6.1 */
+        return "Transfer-Encoding in an HTTP/1.0 request"; /* RFC 9112 6.1 */
     return NULL;
 }
 

@@ -72,7 +72,7 @@ static void complete_headers(struct exchange *e)
     if (reply->content_type != NULL && !has_header(reply, "X-Content-Type-Options"))
         reply_header(reply, "X-Content-Type-Options", "nosniff");
     if (reply->body.failed || reply->status == 0)
-        exchange_error(e, 500, "no-memory", "the reply could not be made");
+        exchange_error(e, 500, "no-memory", "out of memory: the response could not be created");
 }
 
 static bool add_headers(struct MHD_Response *response, const struct exchange *e)

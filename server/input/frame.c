@@ -224,8 +224,8 @@ struct gunzip *gunzip_new(struct reader_error *error, uint32_t max_ratio, gunzip
 static bool fail_gzip(struct gunzip *g, const char *why)
 {
     return error_set(g->error, READER_MALFORMED, "malformed-gzip", 0, 0,
-                     "gzip data is broken after %llu decoded %s: %s", (unsigned long long)g->out,
-                     plural(g->out, "byte", "bytes"), why);
+                     "the gzip data is corrupt after %llu decoded %s: %s",
+                     (unsigned long long)g->out, plural(g->out, "byte", "bytes"), why);
 }
 
 static bool check_ratio(struct gunzip *g)
@@ -233,7 +233,7 @@ static bool check_ratio(struct gunzip *g)
     if (!g->max_ratio || g->out <= RATIO_FREE_BYTES || g->out / g->max_ratio <= g->in)
         return true;
     return error_set(g->error, READER_TOO_LARGE, "gzip-bomb", 0, 0,
-                     "%llu bytes of gzip grow to more than %lu times as many",
+                     "%llu bytes of gzip expand to more than %lu times as many",
                      (unsigned long long)g->in, (unsigned long)g->max_ratio);
 }
 
@@ -332,7 +332,7 @@ bool gunzip_finish(struct gunzip *g)
     if (g->state != MEMBER && g->any)
         return true;
     return error_set(g->error, READER_MALFORMED, "truncated", 0, 0,
-                     "the gzip data ends too early, after %llu decoded %s",
+                     "the gzip data is truncated: it ends after %llu decoded %s",
                      (unsigned long long)g->out, plural(g->out, "byte", "bytes"));
 }
 

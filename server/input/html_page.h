@@ -18,7 +18,7 @@ struct html_page {
 
 /* Classifies a page by its first bytes, at most FRAME_BLOCK_BYTES. */
 void html_page_check(const char *head, size_t len, struct html_page *out);
-/* Describes the page for people: "a challenge page of a bot wall (Anubis)". */
+/* Describes the page for people: "a challenge page of a bot protection (Anubis)". */
 #define HTML_PAGE_WHAT 128u
 void html_page_describe(const struct html_page *page, char out[static HTML_PAGE_WHAT]);
 /* "bot-wall", "maintenance-page"; NULL for any other page. */

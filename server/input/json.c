@@ -225,7 +225,7 @@ static enum json_raw_status fail_json(struct fields *f, const char *text, const 
     size_t len = strlen(why);
     if (strstr(shown, "end of file expected near '{'") != NULL)
         snprintf(why + len, sizeof why - len,
-                 "; one object a line (with curl use --data-binary: -d removes line ends)");
+                 "; write one object per line (with curl use --data-binary: -d removes line ends)");
     else if (strstr(shown, "invalid token near 'http") != NULL)
         snprintf(why + len, sizeof why - len, "; a line is an object: {\"loc\": \"https://...\"}");
     entry_validate_reject(f->raw, f->validated, f->rejection, RULE_JSON, NULL, why);
@@ -641,7 +641,7 @@ static enum json_raw_status json_raw_read(struct fields *f, const char *text, si
         return JSON_RAW_OK;
     if (too_deep(text, len)) {
         entry_validate_reject(f->raw, f->validated, f->rejection, RULE_JSON, NULL,
-                              "is nested too deep");
+                              "is nested too deeply");
         return JSON_RAW_REJECTED;
     }
     /* NULs in strings are allowed here, so that the field's own rule rejects them by name. */
@@ -799,7 +799,7 @@ static bool parse_nested(struct json_stream *s, char c)
         return end_element(s);
     if (s->nesting.depth > ENTRY_MAX_DEPTH)
         return reader_state_fail(s->core, READER_TOO_LARGE, "nested-too-deep", s->place.line,
-                                 s->place.column, "line %" PRIu64 ": is nested too deep",
+                                 s->place.column, "line %" PRIu64 ": is nested too deeply",
                                  s->place.line);
     return true;
 }
@@ -831,7 +831,7 @@ static bool parse_frame(struct json_stream *s, char c)
         return true;
     default:
         return fail_malformed(
-            s, c == '{' ? "another object follows; send several as an array, or one a line as "
+            s, c == '{' ? "another object follows; send several as an array, or one per line as "
                           "application/x-ndjson (with curl use --data-binary: -d removes line ends)"
                         : "unexpected data after the end");
     }
@@ -872,7 +872,7 @@ static bool stream_finish(void *self)
     if (s->state == AT_START)
         return fail_malformed(s, "the body is empty");
     return reader_state_fail(s->core, READER_MALFORMED, "truncated", s->place.line, s->place.column,
-                             "line %" PRIu64 ", column %" PRIu64 ": the JSON ends too early",
+                             "line %" PRIu64 ", column %" PRIu64 ": the JSON is truncated",
                              s->place.line, s->place.column);
 }
 

@@ -178,7 +178,7 @@ static json_t *load_json(const char *text, size_t len, enum json_fields_status *
         /* jansson's text mentions its own flag */
         bool nul = json_error_code(&fault) == json_error_null_character;
         snprintf(error->detail, sizeof error->detail, "line %d, column %d: %s", fault.line,
-                 fault.column, nul ? "\\u0000 is not allowed in a text" : fault.text);
+                 fault.column, nul ? "\\u0000 is not allowed in a string" : fault.text);
         return NULL;
     }
     if (json_is_object(root) && !memory_failed())

@@ -538,7 +538,7 @@ static bool refuse_prose(struct sitemap_work *w)
 {
     w->no_xml = true;
     return sitemap_work_other(w, SITEMAP_FILE_OTHER, "not-a-sitemap",
-                              "text that is not a list of URLs, one a line");
+                              "text that is not a list of URLs, one per line");
 }
 
 /* Refuses a line that is too long, if the text is a list. */
@@ -646,9 +646,9 @@ static bool refuse_line(struct sitemap_verifier *v, const char *head, const char
     char shown[48];
     place_advance(&at, head, (size_t)(line - head));
     entry_validate_quote(shown, sizeof shown, line, len);
-    return reader_state_fail(&v->work.core, READER_MALFORMED, "malformed-list", at.line, at.column,
-                             "\"%s\" is not a URL: each line of a text sitemap is a URL alone",
-                             shown);
+    return reader_state_fail(
+        &v->work.core, READER_MALFORMED, "malformed-list", at.line, at.column,
+        "\"%s\" is not a URL: each line of a text sitemap must be a URL and nothing more", shown);
 }
 
 /* Text in Latin-1 has only a few letters that are not UTF-8. */
@@ -675,8 +675,7 @@ static bool refuse_other(struct sitemap_verifier *v, const char *head, size_t le
     if (*head == '\0')
         return refuse_head(v, "not-text", "begins with a NUL byte");
     if (w->pages.expect.packing == SITEMAP_PACKING_GZIP && !frame_is_gzip(&v->frame)) {
-        snprintf(why, sizeof why, "is named as gzip but is %s: crawlers cannot decompress it",
-                 what);
+        snprintf(why, sizeof why, "is named .gz, but is %s: crawlers cannot decompress it", what);
         return refuse_head(v, "not-gzip", why);
     }
     w->no_xml = !binary && format == NULL;
@@ -839,7 +838,7 @@ static void check_use(struct sitemap_verifier *v)
     const struct sitemap_pages *pages = &v->work.pages;
     if (pages->expect.packing == SITEMAP_PACKING_GZIP && !frame_is_gzip(&v->frame))
         reader_state_fail(&v->work.core, READER_MALFORMED, "not-gzip", 0, 0,
-                          "is named as gzip but is not gzip: crawlers cannot decompress it");
+                          "is named .gz, but is not gzip: crawlers cannot decompress it");
     else if (pages->urls > 0 && pages->useless + pages->foreign == pages->urls)
         sitemap_pages_refuse_all(pages, &v->work.core);
 }

@@ -91,7 +91,7 @@ static bool xml_item_read(const struct xml_item *item, struct raw_entry *raw)
     if (item->lastmods > 1)
         raw->lastmod_why = "occurs more than once";
     else if (item->lastmod_markup)
-        raw->lastmod_why = "has an element within";
+        raw->lastmod_why = "contains an element";
     else if (item->lastmod.overflow)
         raw->lastmod_why = rule_code_sentence(RULE_LASTMOD_INVALID);
     if (raw->lastmod_len > 0 || raw->lastmod_why != NULL)

@@ -9,7 +9,7 @@
     /* refusals: the loc */                                                                        \
     X(RULE_LOC_MISSING, "loc-missing", "the loc is missing")                                       \
     X(RULE_LOC_MALFORMED, "loc-malformed", "is malformed: not a valid URL (RFC 3986)")             \
-    X(RULE_LOC_MARKUP, "loc-markup", "there is an element within the loc")                         \
+    X(RULE_LOC_MARKUP, "loc-markup", "the loc contains an element")                                \
     X(RULE_LOC_REPEATED, "loc-repeated", "there is more than one loc in this element")             \
     X(RULE_LOC_RELATIVE, "loc-relative", "must be an absolute URL (https://host/path)")            \
     X(RULE_LOC_SCHEME, "loc-scheme", "must be an http or https URL")                               \
@@ -28,8 +28,7 @@
     /* refusals: the place */                                                                      \
     X(RULE_SITE_UNKNOWN, "site-unknown", "site not found in this catalogue")                       \
     X(RULE_INDEX_UNKNOWN, "index-unknown", "index not found in this catalogue")                    \
-    X(RULE_INDEX_NEEDED, "index-needed",                                                           \
-      "the index is missing: name it for a loc on a cross host")                                   \
+    X(RULE_INDEX_NEEDED, "index-needed", "the index is missing: a loc on a cross host needs one")  \
     X(RULE_OUTSIDE_SITE, "outside-site", "is on another host than its index or urlset")            \
     X(RULE_OUTSIDE_DIRECTORY, "outside-directory",                                                 \
       "is not in or below the directory of its index or urlset")                                   \
@@ -86,14 +85,14 @@
       "is a folder, a page or robots.txt; crawlers expect a sitemap file")                         \
     X(RULE_LOC_AMP, "loc-amp-escaped", "contains &amp;; write a plain &, the server escapes it")   \
     X(RULE_LASTMOD_SET_BACK, "lastmod-set-back",                                                   \
-      "is more than a year before the previous lastmod; crawlers distrust dates that go back")     \
+      "is more than a year before the previous lastmod; crawlers distrust dates that move back")   \
     X(RULE_CROSS_HOST, "cross-host", "is on a cross host; Yandex ignores it")                      \
     X(RULE_SCHEME_DIFFERS, "scheme-differs",                                                       \
       "has a different scheme (http or https) than its index or urlset")                           \
     X(RULE_LOC_NORMALISED, "loc-normalised", "was rewritten to its normal form")                   \
     X(RULE_LOC_PADDED, "loc-padded", "had leading or trailing white space, which was removed")     \
     X(RULE_SITE_NEARLY_FULL, "pages-nearly-used-up",                                               \
-      "the site has used 90 % or more of its index files")                                         \
+      "the site has used 90 % or more of its index files (max_indexes)")                           \
     X(RULE_NAMESPACE, "namespace", "is not the sitemaps.org 0.9 namespace; accepted anyway")       \
     X(RULE_EXTRA_ELEMENT, "extra-element", "an unexpected element was ignored")                    \
     X(RULE_LOC_IGNORED, "loc-ignored", "an ignored element contains a loc, which was not read")    \
@@ -125,7 +124,7 @@
     X(RULE_FIELD_MISSING, "field-missing", "is required and is missing")                           \
     /* remarks: page URLs */                                                                       \
     X(RULE_EXTENSION_DROPPED, "extension-dropped",                                                 \
-      "has an image, video, alternate or news that breaks the rules; that was left out")           \
+      "has an image, video, alternate or news that breaks the rules; it was left out")             \
     X(RULE_HINT_DROPPED, "hint-dropped",                                                           \
       "has a changefreq, priority or video field that no search engine uses; dropped")             \
     /* refusals: videos of page URLs */                                                            \

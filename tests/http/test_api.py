@@ -528,7 +528,7 @@ def test_refused_registrations(shared, body, kind, status, code, field):
 def test_errors_have_no_text_of_a_library(shared):
     body = b'{"origin": "https://shop.example.com", "robots": "a\\u0000b"}'
     found = problem(shared.api("POST", "/v1/sites", body=body, content_type=OBJECT), 400, "malformed-json")
-    assert "\\u0000 is not allowed in a text" in found["detail"] and "JSON_" not in found["detail"], found
+    assert "\\u0000 is not allowed in a string" in found["detail"] and "JSON_" not in found["detail"], found
 
 
 def test_the_punycode_hint(shared):

@@ -801,7 +801,7 @@ def test_a_child_of_another_packing(proxy):
     proxy.pages[XML] = index(f"<loc>{listed}</loc>")
     text = (200, {"Content-Type": "application/gzip"}, child("/a", "/b")[2])
     proxy.pages["/maps/00.xml.gz"] = text
-    found = only(doctor(proxy.index), "wrong", "child", "is named as gzip but is not gzip")
+    found = only(doctor(proxy.index), "wrong", "child", "is named .gz, but is not gzip")
     assert found["code"] == "not-gzip" and found["url"] == listed and "compress it" in found["todo"]
     packed = lambda placed: gzip.compress(placed(child("/a", "/b")[2]))
     for headers in ({"Content-Type": "application/gzip"}, {"Content-Encoding": "gzip"}):

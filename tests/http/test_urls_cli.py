@@ -97,7 +97,7 @@ def test_history_diff_and_undo_of_a_urlset(run, tmp_path):
 def test_an_article(run):
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     article = ["url", "add", ORIGIN + "/a", "--urlset", NEWS, "--news-name", "The Times", "--news-title", "A & B", "--news-date", now]
-    assert "news.publication.language is needed (field-missing)" in run(*article, code=1).err
+    assert "news.publication.language is required (field-missing)" in run(*article, code=1).err
     run(*article, "--news-language", "en")
     assert rows(run, NEWS)["/a"]["news"] == {"publication": {"name": "The Times", "language": "en"}, "publication_date": now, "title": "A & B"}
     run("url", "add", ORIGIN + "/a", "--urlset", NEWS, "--lastmod", now)

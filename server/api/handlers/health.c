@@ -190,11 +190,12 @@ static void append_children(struct reasons *r, const struct app_context *app)
         append_reason(r, "child-store-failed",
                       "copies of sitemaps cannot be written: sitemaps that have changed are served "
                       "and dated as before, and those without a copy are not served while their "
-                      "origin is down; the log (child-store-failed) says why");
+                      "origin is down; the log says why (child-store-failed)");
     if (stats.full)
-        append_reason(r, "child-store-full",
-                      "not all sitemaps have a copy, because [fetch] store_bytes limits copies; "
-                      "sitemaps without one are not served while their origin is down");
+        append_reason(
+            r, "child-store-full",
+            "not all sitemaps have a copy, because [fetch] store_bytes limits copies; "
+            "sitemaps without one are not served while their origin is down; raise store_bytes");
 }
 
 /* Engines that reject the credentials: otherwise a revoked key would go unnoticed. */
@@ -221,22 +222,23 @@ static void append_indexnow(struct reasons *r, const struct app_context *app)
     if (failing == 0)
         return;
     snprintf(detail, sizeof detail,
-             "IndexNow does not accept the page URLs of %d %s; the log (indexnow-failed) says why",
+             "IndexNow does not accept the page URLs of %d %s; the log says why (indexnow-failed)",
              failing, plural((uint64_t)failing, "site", "sites"));
     append_reason(r, "indexnow-failing", detail);
 }
 
 static void append_clock(struct reasons *r, int64_t changed_at, int64_t now)
 {
-    char changed[21], clock[21], detail[200];
+    char changed[21], clock[21], detail[256];
 
     if (changed_at <= now + CLOCK_SLACK_SECONDS)
         return;
     lastmod_format_utc(changed_at, changed);
     lastmod_format_utc(now, clock);
     snprintf(detail, sizeof detail,
-             "clock skew: the clock says %s, but the catalogue has changes of %s; what was dated "
-             "then keeps that date until it changes again",
+             "clock skew: the clock says %s, but the catalogue has changes of %s: correct this "
+             "machine's clock if it is wrong; what was dated then keeps that date until it "
+             "changes again",
              clock, changed);
     append_reason(r, "clock-behind", detail);
 }
@@ -312,7 +314,7 @@ static void append_refusal(struct reasons *r, struct app_context *app)
     snprintf(detail, sizeof detail,
              "the last reload was rejected, and a start may fail: %s; correct it, run `sitemapd "
              "check-config`, then reload",
-             why[0] != '\0' ? why : "the log (reload-refused) says why");
+             why[0] != '\0' ? why : "the log says why (reload-refused)");
     append_reason(r, "config-refused", detail);
 }
 
@@ -458,7 +460,8 @@ enum handled health_ready(void *context, struct request *request)
     append_refusal(&reasons, app);
     end_check(&reasons, "configuration");
     if (atomic_load(&app->draining)) {
-        append_reason(&reasons, "stopping", "the server stops after shutdown_delay");
+        append_reason(&reasons, "stopping",
+                      "the server is stopping: it closes its ports after shutdown_delay");
         serves = false;
     }
     end_check(&reasons, "shutdown");

@@ -332,7 +332,7 @@ enum handled render_get(void *context, struct request *request)
         (call_parameter(&copy->call, "urlset") != NULL))
         return copy_run(copy, "application/xml", render_work);
     reply_problem(&request->reply, 400, "missing-parameter", "index",
-                  "name the index whose page it is, ?index=URL, or the urlset, ?urlset=URL");
+                  "name the index of the page with ?index=URL, or its urlset with ?urlset=URL");
     return HANDLED;
 }
 

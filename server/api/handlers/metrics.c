@@ -346,15 +346,15 @@ static const struct {
     bool earliest;
 } source_families[] = {
     {"sitemapd_source_files", "gauge", "Files found by the source.", false},
-    {"sitemapd_source_listed", "gauge", "Good files of the source that have an entry.", false},
+    {"sitemapd_source_listed", "gauge", "Valid files of the source that have an entry.", false},
     {"sitemapd_source_problems", "gauge", "Files of the source rejected as invalid.", false},
     {"sitemapd_source_remarked", "gauge", "Listed files of the source that have warnings.", false},
     {"sitemapd_source_held_removals", "gauge", "Removals that the shrink guard holds back.", false},
     {"sitemapd_source_last_good_scan_seconds", "gauge",
      "When the last complete scan was applied, Unix time; 0: never.", true},
-    {"sitemapd_source_failing", "gauge", "1: the last scan failed.", false},
+    {"sitemapd_source_failing", "gauge", "1 if the last scan failed.", false},
     {"sitemapd_source_watch_limited", "gauge",
-     "1: a limit of inotify watches is reached; only rescans find some changes.", false},
+     "1 if a limit of inotify is reached; some changes are found only by rescans.", false},
     {"sitemapd_source_scans_total", "counter", "Scans since the start.", false},
     {"sitemapd_source_files_read_total", "counter", "Files read and validated.", false},
 };
@@ -424,7 +424,7 @@ static const struct {
 } remote_families[] = {
     {"sitemapd_source_members", "gauge", "Sitemaps that the upstream listed at the last poll."},
     {"sitemapd_source_upstream_failing", "gauge",
-     "1: the upstream could not be read or is invalid."},
+     "1 if the upstream could not be read or is invalid."},
     {"sitemapd_source_upstream_held_removals", "gauge",
      "Removals from the upstream's list that the shrink guard holds back."},
     {"sitemapd_source_upstream_problems", "gauge",
@@ -533,7 +533,7 @@ static void metrics_append_engines(struct str *out, const struct app_context *ap
     static const struct {
         const char *name, *help;
     } rows[] = {
-        {"sitemapd_engine_up", "1: the search engine answers, and no request for a site failed."},
+        {"sitemapd_engine_up", "1 if the search engine answers, and no request for a site failed."},
         {"sitemapd_engine_errors", "Errors that the search engine found in sitemaps."},
         {"sitemapd_engine_warnings", "Warnings of the search engine about sitemaps."},
         {"sitemapd_engine_last_read_age_seconds",
@@ -565,7 +565,7 @@ static void metrics_append_engines(struct str *out, const struct app_context *ap
             continue;
         if (!begun)
             metric_family(out, "sitemapd_engine_sites", "gauge",
-                          "Sites by how the last request about them went.");
+                          "Sites by the result of the last request about them.");
         begun = true;
         metric_sample(
             out, "sitemapd_engine_sites",
@@ -582,9 +582,11 @@ static void append_publisher(struct str *out, const struct publisher_stats *stat
                    stats->segments_rendered);
     metric_counter(out, "sitemapd_pages_published_total", "Pages published as a new snapshot.",
                    stats->pages_published);
-    metric_counter(out, "sitemapd_pages_built_cold_total", "Cold pages built for a GET.",
+    metric_counter(out, "sitemapd_pages_built_cold_total",
+                   "Pages that were not in memory and were rendered for a GET.",
                    stats->pages_built_cold);
-    metric_counter(out, "sitemapd_pages_loaded_total", "Cold pages loaded from the page store.",
+    metric_counter(out, "sitemapd_pages_loaded_total",
+                   "Pages that were not in memory and were loaded from the page store.",
                    stats->pages_loaded);
     metric_gauge(out, "sitemapd_page_store_bytes", "Bytes of pages kept on disk.",
                  stats->page_store_bytes);
@@ -705,10 +707,10 @@ static void append_children(struct str *out, const struct child_store_stats *sta
 {
     metric_gauge(out, "sitemapd_child_copies", "Copies of sitemaps that remote sources serve.",
                  stats->copies);
-    metric_gauge(out, "sitemapd_child_bytes", "Disk that these copies take.", stats->bytes);
+    metric_gauge(out, "sitemapd_child_bytes", "Disk space that these copies use.", stats->bytes);
     metric_gauge(out, "sitemapd_children_missing",
                  "Sitemaps of sources with serve = yes that have no copy here.", stats->missing);
-    metric_gauge(out, "sitemapd_child_store_failing", "1: the last copy could not be written.",
+    metric_gauge(out, "sitemapd_child_store_failing", "1 if the last copy could not be written.",
                  stats->failing);
 }
 
@@ -778,9 +780,9 @@ static void metrics_append_crawlers(struct str *out, struct crawlers *crawlers)
                          impostors_of);
     append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_last_fetch_seconds", "gauge",
                          "When the crawler last made a request, Unix time.", last_fetch_of);
-    metric_family(
-        out, "sitemapd_crawler_verified", "gauge",
-        "1: its addresses are configured, and clients from other addresses do not count as it.");
+    metric_family(out, "sitemapd_crawler_verified", "gauge",
+                  "1 if the crawler's addresses are configured, so that clients from other "
+                  "addresses are counted as impostors.");
     for (size_t i = 1; i < crawlers_count(crawlers); i++)
         if (totals.of[i].last_fetch_at != 0 || totals.of[i].impostors != 0)
             metric_sample(out, "sitemapd_crawler_verified",
@@ -848,7 +850,8 @@ static void append_shared(struct str *out, struct catalogue *c)
     metric_counter(out, "sitemapd_shared_applied_total",
                    "Records of other nodes that this node applied.", s.applied_records);
     metric_counter(out, "sitemapd_shared_notified_total",
-                   "Of these, records that came with their notification.", s.notified);
+                   "Records of other nodes that arrived together with their notification.",
+                   s.notified);
     metric_family(out, "sitemapd_shared_outcomes_total", "counter",
                   "Records by outcome: refused by the log; unknown at first (timeout); settled: "
                   "unknown ones whose outcome was found later.");

@@ -289,7 +289,7 @@ static bool freezes_once(struct call *call, const struct body_site_change *body)
     if (!body->frozen.present || !body->leaving.present)
         return true;
     reply_problem(&call->request->reply, 422, "conflicting-fields", "leaving",
-                  "cannot be combined with frozen, which it sets");
+                  "cannot be combined with frozen, which it also sets");
     return false;
 }
 

@@ -199,8 +199,8 @@ static bool may_read(struct call *call, const char *directory, const char *url)
                               directory))
         return true;
     reply_problem(&call->request->reply, 403, "folder-not-opened", "directory",
-                  "the configuration does not allow this folder (source_root of the site's "
-                  "section, or, for tokens of all sites, of [fetch])");
+                  "the configuration does not allow this folder: it is below no source_root of the "
+                  "site's section or, for tokens for all sites, of [fetch]");
     return false;
 }
 

@@ -496,7 +496,7 @@ enum rule_code fragment_end_video(struct fragment *f)
         name_video_field(f, missing, name);
         return break_rule(f, AT_VIDEOS, RULE_FIELD_MISSING, name,
                           missing == VIDEO_CONTENT_LOC ? "is required, or player_loc"
-                                                       : "is needed");
+                                                       : "is required");
     }
     video_append(&f->videos, &f->video);
     if (f->videos.len > EXTENSIONS_MAX_BYTES) {
@@ -527,7 +527,7 @@ static enum rule_code read_news(struct fragment *f)
     for (size_t i = 0; i < NEWS_FIELD_COUNT && !f->news_spoilt; i++)
         if (f->news[i].len == 0) {
             enum rule_code code =
-                break_news(f, RULE_FIELD_MISSING, (enum news_field)i, "is needed");
+                break_news(f, RULE_FIELD_MISSING, (enum news_field)i, "is required");
             if (code != RULE_OK)
                 return code;
         }
