@@ -210,11 +210,11 @@ static const char *todo_of_status(const struct visit *v, const struct url *loc,
 
     if (is_own_404(r) && is_diverted(v, loc))
         return "if --connect names sitemapd itself, --sample 0 skips its sitemaps; if it names a "
-               "web server, have that pass on only the paths of the index and robots.txt "
+               "web server, have that forward only the paths of the index and robots.txt "
                "(`sitemapd migrate ORIGIN --proxy nginx` prints the rules): this path reaches "
                "sitemapd, which does not have the file";
     if (is_own_404(r))
-        return "have the web server pass on only the paths of the index and robots.txt (`sitemapd "
+        return "have the web server forward only the paths of the index and robots.txt (`sitemapd "
                "migrate ORIGIN --proxy nginx` prints the rules): this path reaches sitemapd, which "
                "does not have the file; or remove the entry (`sitemapd remove`)";
     if ((status == 404 || status == 410) && is_diverted(v, loc))
@@ -222,7 +222,7 @@ static const char *todo_of_status(const struct visit *v, const struct url *loc,
                "skips it";
     if ((status == 404 || status == 410) && url_same_host(loc, &v->url))
         return "if sitemapd serves this file (`serve = yes`, --source, a urlset), have the web "
-               "server pass its path on to sitemapd; otherwise put the file back, or remove the "
+               "server forward its path to sitemapd; otherwise put the file back, or remove the "
                "entry (`sitemapd remove`)";
     if (status == 404 || status == 410)
         return "remove the entry (`sitemapd remove`), or put the file back";
@@ -233,7 +233,7 @@ static const char *todo_of_status(const struct visit *v, const struct url *loc,
         return "list the URL that it redirects to";
     if (status == 401 || status == 403)
         return "allow crawlers: no password, no rule against bots";
-    return "read the logs of the server that has it";
+    return "check the logs of the server that has it";
 }
 
 static void report_child(struct visit *v, enum doctor_level level, const char *loc,
@@ -248,7 +248,7 @@ const char *child_todo(const char *code)
     static const struct {
         const char *code, *todo;
     } all[] = {
-        {"empty", "leave it out of the index until it has one"},
+        {"empty", "remove it from the index until it has a URL"},
         {"nested-index", "list its sitemaps directly: an index may not list an index"},
         {"not-a-sitemap", "put the sitemap back, or remove it from the index: this may be an error "
                           "page with status 200"},
@@ -265,7 +265,7 @@ const char *child_todo(const char *code)
         {"wrong-namespace",
          "set xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" on the urlset, exactly"},
         {"no-usable-url",
-         "write absolute URLs, in a text file one a line: no crawler can use this sitemap"},
+         "write absolute URLs, in a text file one per line: no crawler can use this sitemap"},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -410,8 +410,8 @@ static void check_answer(struct visit *v, const struct url *loc, const char *las
     about.code = fetch_is_wall(r) ? "bot-wall" : "status";
     if (fetch_is_wall(r))
         visit_report(v, DOCTOR_WRONG, "child", &about, child_todo(about.code),
-                     "%s: answers %u with a challenge of a bot wall (%s)", loc->text, r->status,
-                     about.code);
+                     "%s: answers %u with a challenge page of a bot protection (%s)", loc->text,
+                     r->status, about.code);
     else if (r->status != 200)
         visit_report(v, DOCTOR_WRONG, "child", &about, todo_of_status(v, loc, r),
                      "%s: answers %u%s", loc->text, r->status,

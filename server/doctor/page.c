@@ -33,7 +33,7 @@ static void report_reached(struct visit *v)
         visit_report_plain(v, DOCTOR_OK, "reach", NULL, "%s answers", v->url.text);
     else if (left < SOON_ENDS_S)
         visit_report_plain(v, DOCTOR_WARNING, "reach", "renew the certificate",
-                           "%s answers, but its certificate ends in %" PRId64 " %s", v->url.text,
+                           "%s answers, but its certificate expires in %" PRId64 " %s", v->url.text,
                            left / 86400, plural((uint64_t)(left / 86400), "day", "days"));
     else
         visit_report_plain(v, DOCTOR_OK, "reach", NULL,
@@ -52,7 +52,7 @@ static void check_redirects(struct visit *v, unsigned hops)
     else if (!url_same_host(&v->url, v->options->url))
         visit_report_plain(
             v, DOCTOR_WARNING, "redirect",
-            "give crawlers the last URL in robots.txt, or pass the path on without a redirect",
+            "give crawlers the last URL in robots.txt, or forward the path without a redirect",
             "it redirects to another host: %s", v->url.text);
     else
         visit_report_plain(v, DOCTOR_WARNING, "redirect",
@@ -69,8 +69,7 @@ static const char *todo_of_status(unsigned status)
         return "allow crawlers: check the firewall's or CDN's rules against bots";
     case 404:
     case 410:
-        return "check that the proxy passes this path on (sitemap_index.xml and its further "
-               "pages), "
+        return "check that the proxy forwards this path (sitemap_index.xml and its further pages), "
                "and that the index has entries: `sitemapd index list`";
     case 421:
         return "pass the Host header on unchanged (nginx: proxy_set_header Host $host), or add the "
@@ -80,12 +79,13 @@ static const char *todo_of_status(unsigned status)
         return "raise the rate limit for crawlers";
     case 502:
     case 504:
-        return "check that sitemapd runs and where the proxy looks for it";
+        return "check that sitemapd is running, and that the proxy forwards to its address and "
+               "port";
     case 503:
         return "run `sitemapd healthcheck`; if it is ok, the proxy itself sent this response";
     default:
         return status / 100 == 3 ? "give the redirect a Location that crawlers can follow"
-                                 : "read the logs of the web server and of sitemapd";
+                                 : "check the logs of the web server and of sitemapd";
     }
 }
 
@@ -160,7 +160,7 @@ bool visit_page(struct visit *v)
     check_type(v);
     if (v->page.cut) {
         visit_report_plain(v, DOCTOR_WRONG, "gzip", "split it: 50 MiB is the limit",
-                           "there are more than 52,428,800 bytes");
+                           "it is larger than 52,428,800 bytes");
         return false;
     }
     if (!visit_decode(v, &v->page, &v->body))
@@ -257,8 +257,7 @@ static const char *todo_of(const struct reader_error *error)
 {
     if (strcmp(error->code, "html-not-index") == 0)
         return "find out what answers here with an HTML page: a login, an error page with status "
-               "200, "
-               "or a web server that does not pass the path on";
+               "200, or a web server that does not forward the path";
     if (strcmp(error->code, "urlset-not-index") == 0)
         return "give the URL of the index; this is a valid sitemap, but not an index";
     if (strcmp(error->code, "bot-wall") == 0 || strcmp(error->code, "maintenance-page") == 0)

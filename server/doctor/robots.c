@@ -131,7 +131,7 @@ static void check_doubles(struct visit *v, const struct robots_sitemap *all, siz
     if (first != NULL)
         report_line(v, "sitemap-line-doubled", first, doubles,
                     "name each index once: /robots.txt may combine two files that both name it",
-                    "is on an earlier line as well");
+                    "is also on an earlier line");
 }
 
 /* False if one of the lines is not usable. */
@@ -197,16 +197,15 @@ static void check_named(struct visit *v, const struct url *named)
         report_lost_line(v, named, "reach", visit_fetch_todo(status), "cannot be fetched");
     } else if (r.status != 200) {
         snprintf(what, sizeof what, "answers %u", r.status);
-        report_lost_line(
-            v, named, "status",
-            "if it is a page of an index, have the web server pass all pages on to sitemapd, not "
-            "only the first (`sitemapd migrate ORIGIN --proxy nginx` prints the rules); otherwise "
-            "put the file back, or remove the line",
-            what);
+        report_lost_line(v, named, "status",
+                         "if it is a page of an index, have the web server forward all pages to "
+                         "sitemapd, not only the first (`sitemapd migrate ORIGIN --proxy nginx` "
+                         "prints the rules); otherwise put the file back, or remove the line",
+                         what);
     } else if (detect_html(str_text(&r.body), r.body.len)) {
         report_lost_line(
             v, named, "not-a-sitemap",
-            "if it is a page of an index, have the web server pass all pages on to sitemapd, not "
+            "if it is a page of an index, have the web server forward all pages to sitemapd, not "
             "only the first; otherwise put the file back, or remove the line",
             "is an HTML page");
     }
@@ -254,14 +253,14 @@ void visit_robots(struct visit *v)
     }
     if (status != 200) {
         visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-missing"},
-                     "pass /robots.txt on to sitemapd, or write the Sitemap line into your own",
+                     "forward /robots.txt to sitemapd, or write the Sitemap line into your own",
                      "%s/robots.txt answers %u: crawlers do not find the index", v->robots.origin,
                      status);
         return;
     }
     if (detect_html(str_text(&v->robots.text), v->robots.text.len)) {
         visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-not-text"},
-                     "pass /robots.txt on to sitemapd, or have the web server answer with a text "
+                     "forward /robots.txt to sitemapd, or have the web server answer with a text "
                      "file that has the Sitemap line",
                      "%s/robots.txt is an HTML page: crawlers do not find the index",
                      v->robots.origin);

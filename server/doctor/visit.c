@@ -291,12 +291,12 @@ const char *visit_fetch_todo(enum fetch_status status)
 {
     static const char *const todos[] = {
         [FETCH_RESOLVE] = "check the name in the URL and its DNS records",
-        [FETCH_CONNECT] =
-            "check that the web server runs and listens there, and that no firewall blocks it",
+        [FETCH_CONNECT] = "check that the web server is running and listening there, and that no "
+                          "firewall blocks it",
         [FETCH_TLS] = "give the web server a certificate for this host, with its whole chain; use "
                       "http:// for a listener without TLS",
         [FETCH_TIMEOUT] = "check firewall and load: crawlers also give up",
-        [FETCH_PROTOCOL] = "check what listens there, and the proxies in between",
+        [FETCH_PROTOCOL] = "check which program listens there, and the proxies in between",
     };
 
     return (size_t)status < sizeof todos / sizeof todos[0] ? todos[status] : NULL;

@@ -380,7 +380,7 @@ def test_site_update_adds_takes_away_and_shows_what_was(database):
     # The whole list is still said as before, and what is lost by that shows.
     result = done(update("--host-alias", "d.example", "--max-indexes", "400"))
     assert "  host aliases: d.example (before: b.example, c.example)\n" in result.out
-    assert "  index files at most: 400 (before: 500)\n" in result.out and "cross" not in result.out
+    assert "  limit of index files: 400 (before: 500)\n" in result.out and "cross" not in result.out
     refused(update("--remove-cross-host", "other.example.net"), words="the site has no cross host other.example.net")
     refused(update("--remove-host-alias", "a b"), words="host-malformed")
     for option in ("--host-alias", "--add-host-alias", "--cross-host", "--add-cross-host"):

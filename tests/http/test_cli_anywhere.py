@@ -714,7 +714,7 @@ def test_a_dry_run_reports_what_would_change(file, served):
         f"- {ORIGIN}/02.xml  lastmod 2026-01-01T00:00:00Z\n"
         f"+ {ORIGIN}/x.xml  lastmod 2026-01-02T00:00:00Z\n"
         f"~ {ORIGIN}/03.xml  lastmod 2026-01-01T00:00:00Z -> 2026-01-02T00:00:00Z\n"
-        "new.ndjson: read 28: a dry run, nothing applied: 1 created, 1 updated, 26 unchanged, 3 removed, 0 refused\n"
+        "new.ndjson: read 28: a dry run, nothing applied: 1 created, 1 updated, 26 unchanged, 3 removed, 0 rejected\n"
     )
     assert undo.endswith("revision N: would restore +3 ~1 -1; nothing is written\n"), undo
     assert f"~ {ORIGIN}/03.xml  lastmod 2026-01-02T00:00:00Z -> 2026-01-01T00:00:00Z\n" in undo, undo

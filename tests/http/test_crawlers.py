@@ -737,7 +737,7 @@ def test_a_log_is_imported_once(tmp_path):
         again = logs.take(*lines, name=name)
         assert again.code == 0 and again.out == f"{tmp_path}/{name}: nothing new\n" and "were imported on" in again.err, again
     grown = logs.take(*lines, combined(now), "66.249.66.1 - - [half", end="")
-    assert "1 requests: 1 visits" in grown.out and "line 19 is incomplete (no line end yet)" in grown.err, grown
+    assert "1 requests: 1 visits" in grown.out and "line 19 is incomplete (it has no line end yet)" in grown.err, grown
     assert logs.sums() == (5, 0, 2, 0)
 
 
@@ -810,11 +810,11 @@ def test_a_log_of_registered_sitemaps(start, tmp_path):
 def test_invalid_logs(tmp_path):
     logs, now = Logs(tmp_path), int(time.time())
     refused = lambda command, text: command.code == 1 and text in command.err and command.out == ""
-    assert refused(logs.take("root:x:0:0", "x"), "malformed: no line of it is a request; line 1 is neither JSON nor the combined format")
+    assert refused(logs.take("root:x:0:0", "x"), "malformed: no line is a request; line 1 is neither JSON nor the combined format")
     assert refused(logs.take("x" * 70000), "line 1 is longer than 64 KiB")
     whole = gzip.compress("".join(combined(now - n) + "\n" for n in range(2000)).encode())
     (tmp_path / "cut.gz").write_bytes(whole[: len(whole) // 2])
-    assert refused(logs.run("crawlers", "import", str(tmp_path / "cut.gz")), "breaks off there; nothing was imported")
+    assert refused(logs.run("crawlers", "import", str(tmp_path / "cut.gz")), "corrupt there; nothing was imported")
     assert refused(logs.run("crawlers", "import", str(tmp_path / "none")), "No such file")
     assert logs.run("crawlers", "import", str(tmp_path / "cut.gz"), "--max-age", "soon").code == 2
     assert logs.run("crawlers", "import", str(tmp_path / "cut.gz"), "--server", "http://127.0.0.1:1").code == 2

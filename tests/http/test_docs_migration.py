@@ -91,7 +91,7 @@ def test_the_page(tmp_path, second, end):
     assert "0 wrong" in done.stdout
     assert (tmp_path / "new-robots.txt").read_text().split() == virtual.split(), "nothing lost, no line twice"
     result = (tmp_path / "own.txt").read_text()
-    assert f"is what sitemapd itself serves at {site.origin}/sitemap_index.xml: importing it never changes anything" in result
+    assert f"is what sitemapd itself serves at {site.origin}/sitemap_index.xml: importing it changes nothing" in result
 
 
 class Crawler(threading.Thread):

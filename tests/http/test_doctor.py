@@ -199,11 +199,11 @@ def test_for_people(proxy):
     command = sitemapd("doctor", proxy.index)
     assert command.code == 0, command
     lines = command.out.splitlines()
-    assert lines[-1] == f"0 wrong, 0 to look at, {len(CHECKS)} ok"
+    assert lines[-1] == f"0 wrong, 0 warnings, {len(CHECKS)} ok"
     assert [line.split()[:2] for line in lines[:-1]] == [["ok", check] for check in CHECKS]
     proxy.flaws = [drop("ETag", "Last-Modified")]
     command = sitemapd("doctor", proxy.index)
-    assert command.code == 1 and command.out.splitlines()[-1].startswith("1 wrong, 0 to look at, ")
+    assert command.code == 1 and command.out.splitlines()[-1].startswith("1 wrong, 0 warnings, ")
     line = next(line for line in command.out.splitlines() if line.startswith("wrong"))
     assert line.split()[1] == "etag" and " -> have the proxy pass ETag on" in line
 
@@ -420,8 +420,8 @@ def test_a_date_is_asked_for_once_its_second_is_over(proxy):
 @pytest.mark.parametrize(
     "status, todo",
     [
-        (401, "password"), (403, "bots"), (404, "passes this path on"), (410, "passes this path on"), (421, "Host"),
-        (429, "rate limit"), (500, "logs"), (502, "sitemapd runs"), (503, "healthcheck"), (504, "sitemapd runs"),
+        (401, "password"), (403, "bots"), (404, "forwards this path"), (410, "forwards this path"), (421, "Host"),
+        (429, "rate limit"), (500, "logs"), (502, "sitemapd is running"), (503, "healthcheck"), (504, "sitemapd is running"),
         (302, "Location"),
     ],
 )
@@ -505,7 +505,7 @@ def test_broken_http(proxy, answer, words):
 def test_what_to_do_about_a_sitemap_that_cannot_be_fetched_depends_on_how_it_fails(proxy):
     proxy.pages.update({f"/maps/{n:02}.xml": (None, {}, b"SSH-2.0-OpenSSH_9.2\r\n\r\n") for n in range(60)})
     found = has(doctor(proxy.index, "--sample", "1"), "wrong", "child", "not HTTP/1.1")
-    assert found["code"] == "reach" and found["todo"] == "check what listens there, and the proxies in between"
+    assert found["code"] == "reach" and found["todo"] == "check which program listens there, and the proxies in between"
 
 
 def test_an_answer_that_never_comes(proxy):
@@ -590,7 +590,7 @@ def test_a_page_of_the_index_that_the_proxy_does_not_pass_on(proxy, page, code, 
     proxy.pages["/sitemap_index-2.xml"] = page
     found = only(doctor(proxy.origin), "wrong", "robots", words.format(second))
     assert (found["code"], found["url"]) == (code, second)
-    assert code == "reach" or "pass all pages on to sitemapd" in found["todo"], found
+    assert code == "reach" or "forward all pages to sitemapd" in found["todo"], found
     proxy.pages["/sitemap_index-2.xml"] = (200, {"Content-Type": "application/xml"}, b"<sitemapindex>" + b" " * 100000 + b"</sitemapindex>")
     assert {f["level"] for f in doctor(proxy.origin)} == {"ok"}
     proxy.pages["/sitemap_index-2.xml"] = page
@@ -820,7 +820,7 @@ def test_a_child_that_is_not_to_be_in_results(proxy, value):
     found = only(doctor(proxy.index), "note", "child", "X-Robots-Tag: noindex")
     assert found["code"] == "noindex" and found["count"] == 5 and found["url"] == proxy.origin + "/maps/00.xml", found
     assert found["todo"].startswith("nothing to do: ")
-    assert sitemapd("doctor", proxy.index).out.splitlines()[-1] == f"0 wrong, 0 to look at, 1 note, {len(CHECKS)} ok"
+    assert sitemapd("doctor", proxy.index).out.splitlines()[-1] == f"0 wrong, 0 warnings, 1 note, {len(CHECKS)} ok"
 
 
 def test_a_child_that_is_redirected(proxy):
@@ -838,18 +838,18 @@ def test_a_sitemap_that_the_proxy_leads_elsewhere(proxy):
     may not pass on a file that sitemapd serves."""
     proxy.pages["/maps/00.xml"] = None  # passed on to sitemapd
     found = only(doctor(proxy.index, "--sample", "1"), "wrong", "child", "/maps/00.xml: answers 404")
-    assert "pass on only the paths of the index and robots.txt" in found["todo"] and "migrate" in found["todo"]
+    assert "forward only the paths of the index and robots.txt" in found["todo"] and "migrate" in found["todo"]
     found = only(doctor(proxy.index, "--sample", "1", "--connect", f"127.0.0.1:{proxy.port}"), "wrong", "child", "/maps/00.xml: answers 404")
-    assert "pass on only the paths of the index and robots.txt" in found["todo"] and "--sample 0 skips" in found["todo"]
+    assert "forward only the paths of the index and robots.txt" in found["todo"] and "--sample 0 skips" in found["todo"]
     proxy.pages["/maps/00.xml"] = (404, {"Content-Type": "text/html"}, b"<title>404</title>")
     found = only(doctor(proxy.index, "--sample", "1"), "wrong", "child", "/maps/00.xml: answers 404")
-    assert "pass its path on to sitemapd" in found["todo"] and "put the file back" in found["todo"]
+    assert "forward its path to sitemapd" in found["todo"] and "put the file back" in found["todo"]
 
 
 @pytest.mark.parametrize(
     "text, code, line, count, words",
     [
-        ("Sitemap: {0}\nUser-agent: *\nAllow: /\nsitemap:  {0} # twice\n", "sitemap-line-doubled", 4, 1, "is on an earlier line as well"),
+        ("Sitemap: {0}\nUser-agent: *\nAllow: /\nsitemap:  {0} # twice\n", "sitemap-line-doubled", 4, 1, "is also on an earlier line"),
         ("Sitemap: {0}\n" * 4, "sitemap-line-doubled", 2, 3, "3 such lines in all"),
         ("Sitemap: /other.xml\nSitemap: {0}\n", "loc-relative", 1, 1, "Sitemap: /other.xml must be an absolute URL"),
         ("Sitemap: {0}\rSitemap: \"{0}?\"\r", "sitemap-line-quoted", 2, 1, "is in quotes"),

@@ -375,7 +375,7 @@ def test_the_commands_know_them_on_the_machine_and_from_afar(w):
     eventually(lambda: sorted(w.listed()) == [ORIGIN + "/shop/a.more.xml", ORIGIN + "/shop/a.xml"], "its patterns hold")
     assert "shop" in w.server.cli("status").out
     for listing in (w.server.cli("source", "list", "--config", str(w.config)).out, sitemapd("source", "list", **afar).out):
-        assert f"{w.shop.path} as {ORIGIN}/shop/\n" in listing and f"{w.fixed.path} as {ORIGIN}/fixed/, of the configuration\n" in listing
+        assert f"{w.shop.path} as {ORIGIN}/shop/\n" in listing and f"{w.fixed.path} as {ORIGIN}/fixed/, managed by the configuration file\n" in listing
     assert w.post("up", upstream=UPSTREAM).status == 201
     assert w.server.cli("scan", "up", "--config", str(w.config)).err.startswith("sitemapd: up: ")
     problem(w.scan("up", query="?dry_run=1"), 503, "scan-failed")

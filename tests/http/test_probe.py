@@ -113,10 +113,10 @@ def test_when_to_come_again(origin):
     origin.answers["/seconds.xml"] = answer(503, Retry_After="120")
     origin.answers["/date.xml"] = answer(429, Date=email.utils.formatdate(now, usegmt=True), Retry_After=email.utils.formatdate(now + 90, usegmt=True))
     origin.answers["/fresh.xml"] = answer(200, PAGE, Cache_Control="public, max-age=600", Age="100", ETag='"a"')
-    assert "it asks to wait for 120 s\n" in probe(origin, "/seconds.xml").out
-    assert "it asks to wait for 90 s\n" in probe(origin, "/date.xml").out
+    assert "it asks clients to wait for 120 s\n" in probe(origin, "/seconds.xml").out
+    assert "it asks clients to wait for 90 s\n" in probe(origin, "/date.xml").out
     done = probe(origin, "/fresh.xml")
-    assert "it stays fresh for 500 s more\n" in done.out and "no ETag" not in done.out, done
+    assert "it stays fresh for another 500 s\n" in done.out and "no ETag" not in done.out, done
     origin.answers["/stale.xml"] = answer(200, PAGE, Cache_Control="max-age=100", Age="100", ETag='"a"')
     assert "it is fresh" not in probe(origin, "/stale.xml").out
 

@@ -389,7 +389,7 @@ def test_an_upstream_is_scanned_once_from_the_command_line(tmp_path):
         # What it no longer names is held; what is not a list, or leads back, changes nothing.
         origin.answers["/list.xml"] = answer(200, index(base + "/b.xml"))
         held = run("scan", "shop", "--max-removed", "0")
-        assert held.code == 1 and "1 entry that the list no longer names is held back" in held.err, held
+        assert held.code == 1 and "1 entry that the upstream no longer lists is held back" in held.err, held
         for bad, outcome in ((answer(200, urlset(base + "/x")), "urlset-not-index: "), (answer(508), "upstream-is-this-server: ")):
             origin.answers["/list.xml"] = bad
             refused = run("scan", "shop", "--dry-run")

@@ -165,7 +165,7 @@ def test_the_command_says_what_another_source_owns(server, tmp_path):
                 assert f'{file}:{line}: {loc}: is owned by "two", in {INDEX}; it was not changed (owned-by-another)\n' in refused.err, refused
             assert "--source '*' replaces the entries of all sources" in refused.err
             skipped = run(file, index, "--skip-invalid")
-            assert ": 0 created, 0 updated, 0 unchanged, 0 removed, 3 refused" in skipped.out, skipped
+            assert ": 0 created, 0 updated, 0 unchanged, 0 removed, 3 rejected" in skipped.out, skipped
         same = run(listed, INDEX)
         assert same.code == 0 and "3 unchanged" in same.out and "3 entries of other sources were left as they are" in same.err, same
     assert page(server, "/elsewhere.xml") == [] and sorted(page(server)) == other
@@ -283,7 +283,7 @@ def test_a_rejected_line_removes_nothing(server, tmp_path):
     over = {"SITEMAPD_SERVER": "http://" + server.admin, "SITEMAPD_TOKEN": server.token}
     words = "import", "--replace", "--skip-invalid", "--source", "*", tmp_path / "list"
     for command in (sitemapd(*words, env=over), server.cli(*words)):
-        assert command.code == 0 and f"read {len(lines + broken)}: 0 created, 0 updated, {len(lines + broken) - 9} unchanged, 0 removed, 9 refused" in command.out, command
+        assert command.code == 0 and f"read {len(lines + broken)}: 0 created, 0 updated, {len(lines + broken) - 9} unchanged, 0 removed, 9 rejected" in command.out, command
         assert command.err.count("list:1:") == 1 and "of other sources" not in command.err
         assert everything(server) == before
 
@@ -407,20 +407,20 @@ def test_an_import_of_several_indexes(server, tmp_path):
     first = newest() + 1
     for command in run, on_file:
         done = command(tmp_path / "whole")
-        assert done.code == 0 and f"12 created, 0 updated, 0 unchanged, 0 removed, 0 refused (revisions {first}, {first + 1}, {first + 2})\n" in done.out, done
+        assert done.code == 0 and f"12 created, 0 updated, 0 unchanged, 0 removed, 0 rejected (revisions {first}, {first + 1}, {first + 2})\n" in done.out, done
         again = command(tmp_path / "whole")
-        assert again.code == 0 and f"12 unchanged, 0 removed, 0 refused (revision {first + 2})\n" in again.out, again
+        assert again.code == 0 and f"12 unchanged, 0 removed, 0 rejected (revision {first + 2})\n" in again.out, again
         held = command("--max-removed", "5", tmp_path / "half")
         assert held.code == 1 and "/c/index.xml: would remove 2 entries" in held.err and "--max-removed 6 allows it" in held.err, held
         assert newest() == first + 2 and len(everything(server)) == 12
         done = command("--max-removed", "6", tmp_path / "half")
-        assert done.code == 0 and f"6 unchanged, 6 removed, 0 refused (revisions {first + 3}, {first + 4}, {first + 5})\n" in done.out, done
+        assert done.code == 0 and f"6 unchanged, 6 removed, 0 rejected (revisions {first + 3}, {first + 4}, {first + 5})\n" in done.out, done
         for i in range(3):
             assert server.api("POST", f"/v1/history/{first + 5 - i}/undo").status == 200
         assert len(everything(server)) == 12
         (tmp_path / "more").write_text((tmp_path / "whole").read_text() + json.dumps({"loc": f"{ORIGIN}/b/more.xml"}) + "\n")
         done = command(tmp_path / "more")
-        assert done.code == 0 and f"1 created, 0 updated, 12 unchanged, 0 removed, 0 refused (revision {first + 9})\n" in done.out, done
+        assert done.code == 0 and f"1 created, 0 updated, 12 unchanged, 0 removed, 0 rejected (revision {first + 9})\n" in done.out, done
         for row in everything(server):
             assert server.api("DELETE", f"/v1/sitemaps?loc={q(row)}").status == 204
         first = newest() + 1

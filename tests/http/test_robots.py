@@ -208,15 +208,15 @@ def test_the_command_line_sets_it(filled, tmp_path):
     path.write_text(OWN)
     of = lambda *args, **more: filled.cli("site", "update", ORIGIN, *args, **more)
     result = of("--robots", path)
-    assert result.code == 0 and "robots.txt: 30 bytes of its own, and the Sitemap lines (before: the Sitemap lines alone)" in result.out, result
+    assert result.code == 0 and "robots.txt: own text of 30 bytes, and the Sitemap lines (before: only the Sitemap lines)" in result.out, result
     eventually(lambda: robots(filled) == OWN + LINE, "it is served")
     assert json.loads(filled.cli("site", "list", "--json").out)["robots"] == OWN
-    assert "30 bytes of its own" in filled.cli("site", "list").out
+    assert "own text of 30 bytes" in filled.cli("site", "list").out
     assert of("--robots", path).out.startswith(f"{ORIGIN}: unchanged\n")
     assert of("--robots", "-", input="Disallow:\n").code == 0
     eventually(lambda: robots(filled) == "Disallow:\n" + LINE, "from standard input")
     result = of("--robots-off")
-    assert result.code == 0 and "served by another server (before: 10 bytes" in result.out
+    assert result.code == 0 and "served by another server (before: own text of 10 bytes" in result.out
     eventually(lambda: robots(filled) == 404, "off")
     assert of("--no-robots").code == 0
     eventually(lambda: robots(filled) == LINE, "as at first")

@@ -372,8 +372,8 @@ def test_what_cannot_be_moved_is_refused_before_anything_changes(pair, tmp_path)
     assert sitemapd("site", "move", SHOP, "--server", "http://127.0.0.1:1", env={"SITEMAPD_TOKEN": TOKEN}).code == 2
     assert sitemapd("site", "move", "shop", "--server", "http://127.0.0.1:1", "--to", "http://127.0.0.1:2", env={"SITEMAPD_TOKEN": TOKEN}).code == 2
     assert b.api("POST", "/v1/sites", {"origin": SHOP}).status == 201
-    refused("has a site of this origin, too")
-    refused("that is not a copy of a move", "--undo")
+    refused("also has a site with this origin")
+    refused("that is not a copy made by `site move`", "--undo")
     at = next(site["id"] for site in b.api("GET", "/v1/sites").json()["sites"] if site["origin"] == SHOP)
     assert b.api("DELETE", f"/v1/sites/{at}").status == 200
     at = next(site["id"] for site in a.api("GET", "/v1/sites").json()["sites"] if site["origin"] == SHOP)
@@ -387,7 +387,7 @@ def test_what_cannot_be_moved_is_refused_before_anything_changes(pair, tmp_path)
     managed = Server(tmp_path, config=f'[site "m"]\norigin = {SHOP}\nindex = /m.xml\n', sites=()).start()
     result = move(managed, b)
     managed.stop()
-    assert result.code == 1 and "has it in its configuration" in result.err, result
+    assert result.code == 1 and "declares it: remove its section there first" in result.err, result
 
 
 def copy_of(server):
@@ -427,7 +427,7 @@ def test_the_disk_of_the_copy(pair, tmp_path):
     try:
         def fails():
             ended = sitemapd(*move_words(SHOP, a, b), env=env)
-            assert ended.code != 0 and f"cannot be kept in {small}: " in ended.err and "set TMPDIR to another folder" in ended.err
+            assert ended.code != 0 and f"cannot be stored in {small}: " in ended.err and "set TMPDIR to another folder" in ended.err
             return ended.err
 
         with open(small / "other", "wb") as file:

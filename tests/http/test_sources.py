@@ -889,7 +889,7 @@ def test_a_source_with_another_name_takes_the_entries_over(world):
     assert "`sitemapd source remove files` lets another source take them over" in world.wait_for_log("source-not-read")[-1]
     world.server.stop()
     lost = world.server.cli("status")  # of the file, without a configuration
-    assert "  files " in lost.out and "not declared here: --config FILE or --server URL shows whether a server reads it; if none does, `sitemapd source remove` forgets it" in lost.out, lost
+    assert "  files " in lost.out and "not declared here: --config FILE or --server URL shows whether a server reads it; if none does, remove it with `sitemapd source remove`" in lost.out, lost
     removed = world.server.cli("source", "remove", "files")
     assert (removed.code, removed.out) == (0, "files: removed; its entries stay\n"), removed
     assert world.server.cli("source", "remove", "files").err == "sitemapd: files: source not found\n"

@@ -64,7 +64,7 @@ def test_extensions_to_drop_are_not_validated(run, tmp_path):
     run("urlset", "add", bare)
     for name, urls in ("wrong", 2), ("wrong.xml", 1):
         result = run("import", "--urlset", bare, "--replace", "--max-removed", "2", "--drop-extensions", tmp_path / name)
-        assert f"read {urls}: " in result.out and " 0 refused (rev" in result.out, result
+        assert f"read {urls}: " in result.out and " 0 rejected (rev" in result.out, result
         assert f"{urls} page URL{'s have' if urls > 1 else ' has'} extensions that the urlset does not support; they were dropped" in result.err
         assert "left out" not in result.err and "extension-dropped" not in result.err and len(rows(run, bare)) == urls
     # Those of the urlset are.
@@ -181,7 +181,7 @@ def test_an_import_counts_what_it_leaves_out(run, tmp_path):
     assert "2 of 3 entries rejected, nothing was applied; --skip-invalid applies the good ones, without" in result.err
     assert "left out" not in result.err and rows(run, SHOP) == before
     result = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "bad.xml")
-    assert ", 0 refused, 3 of 4 images left out, 1 of 1 alternate left out (" in result.out, result
+    assert ", 0 rejected, 3 of 4 images left out, 1 of 1 alternate left out (" in result.out, result
     assert result.err.count("3 images left out: ") == 1 and result.err.count("1 alternate left out: ") == 1, result
     assert rows(run, SHOP)["/a"]["images"] == [ORIGIN + "/3.jpg"]
 
@@ -195,14 +195,14 @@ def test_an_export_that_names_pages_of_urlsets(start, run, tmp_path):
     (tmp_path / "entries").write_text(text)
     for options in (["--replace", "--source", "*"], ["--replace"], []):
         done = run("import", *options, tmp_path / "entries")
-        assert "0 created, 0 updated, 2 unchanged, 0 removed, 0 refused" in done.out and run("export").out == text
+        assert "0 created, 0 updated, 2 unchanged, 0 removed, 0 rejected" in done.out and run("export").out == text
         assert ("(of-urlset): 1 in all, first in line 1" in done.err) == (options == [])
     (tmp_path / "served").mkdir()
     server = start(folder=tmp_path / "served")
     assert server.api("POST", "/v1/urlsets", {"url": SHOP, "with": ["images", "alternates"]}).status == 201
     over = {"SITEMAPD_SERVER": "http://" + server.admin, "SITEMAPD_TOKEN": server.token}
     made = sitemapd("import", "--replace", "--source", "*", tmp_path / "entries", env=over)
-    assert made.code == 0 and "1 created, 0 updated, 1 unchanged, 0 removed, 0 refused" in made.out, made
+    assert made.code == 0 and "1 created, 0 updated, 1 unchanged, 0 removed, 0 rejected" in made.out, made
     copied = lambda *words: sitemapd(*words, database=str(tmp_path / "copy.db"))
     assert copied("site", "add", ORIGIN).code == copied("import", "--replace", "--source", "*", tmp_path / "entries").code == 0
     (tmp_path / "urls").write_text(run("url", "export", "--urlset", SHOP).out)

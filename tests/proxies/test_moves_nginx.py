@@ -118,7 +118,7 @@ def test_a_site_moves_behind_nginx(tmp_path, kind):
         eventually(lambda: set(locs(nginx.get(ours).body)) == {site + path for path in old.children()}, "the index lists them all")
         time.sleep(1.1)  # within its first second a page has no 304 by date, and doctor would report that
         doctor = sitemapd("doctor", site + ours, "--sample", "10")
-        assert doctor.code == 0 and "\n0 wrong, 0 to look at" in doctor.out, doctor
+        assert doctor.code == 0 and "\n0 wrong, 0 warnings" in doctor.out, doctor
         assert nginx.get("/about").body == b"a page" and f"Sitemap: {site}{ours}".encode() in nginx.get("/robots.txt").body
         before = {path: nginx.get(path) for path in old.children()}
         origin.answers.clear()

@@ -364,19 +364,20 @@ static int read_log(struct importing *i, struct log_file *file, struct log_reade
         switch (log_file_next(file, &line, &len, &rest)) {
         case LOG_NEXT_LINE:
             if (!count_line(i, reader, line, len))
-                return fail_at(i, "exceeds the sums of one import (20000 of a crawler, day and "
-                                  "page): split the log");
+                return fail_at(i, "exceeds the limit of one import (20000 combinations of crawler, "
+                                  "day and page): split the log");
             break;
         case LOG_NEXT_TOO_LONG:
             count_unreadable(i, "is longer than 64 KiB");
             break;
         case LOG_NEXT_DAMAGED:
-            return fail_at(i, "cannot be read: the file or its gzip stream breaks off there");
+            return fail_at(
+                i, "cannot be read: the file or its gzip data is truncated or corrupt there");
         case LOG_NEXT_END:
             if (rest)
                 cli_warn(i->name,
                          "line %" PRIu64
-                         " is incomplete (no line end yet); the next import will read it",
+                         " is incomplete (it has no line end yet); the next import will read it",
                          i->line);
             return EXIT_DONE;
         }
@@ -453,7 +454,7 @@ static int import_log(struct importing *i, const char *epoch, bool dry_run)
     else
         status = read_log(i, file, reader);
     if (status == EXIT_DONE && i->counted.lines == 0 && i->counted.unreadable > 0)
-        status = cli_fail(i->name, "malformed: no line of it is a request; line %" PRIu64 " %s",
+        status = cli_fail(i->name, "malformed: no line is a request; line %" PRIu64 " %s",
                           i->counted.unreadable_line, i->counted.why);
     if (status == EXIT_DONE && i->counted.homeless_line > 0)
         status = cli_fail(i->name,

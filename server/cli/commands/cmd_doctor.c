@@ -106,8 +106,8 @@ static int read_options(const struct cli *cli, struct url *url, struct doctor_op
 
 static void print_sum(const unsigned counts[DOCTOR_LEVELS])
 {
-    printf("%s%u wrong, %u to look at, ", ink_on(stdout, INK_HEADING), counts[DOCTOR_WRONG],
-           counts[DOCTOR_WARNING]);
+    printf("%s%u wrong, %u %s, ", ink_on(stdout, INK_HEADING), counts[DOCTOR_WRONG],
+           counts[DOCTOR_WARNING], plural(counts[DOCTOR_WARNING], "warning", "warnings"));
     if (counts[DOCTOR_NOTE] > 0)
         printf("%u %s, ", counts[DOCTOR_NOTE], plural(counts[DOCTOR_NOTE], "note", "notes"));
     printf("%u ok%s\n", counts[DOCTOR_OK], ink_off(stdout));

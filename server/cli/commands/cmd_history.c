@@ -297,7 +297,8 @@ static int show_one(struct cli *cli, struct reporting *t)
     if (status == EXIT_DONE)
         status = show_change(cli->backend, revision, t);
     if (status == EXIT_DONE && t->cut && !t->json)
-        cli_warn("history", "only the first %" PRIu64 " are shown; --limit N shows more", t->limit);
+        cli_warn("history", "only the first %" PRIu64 " rows are shown; --limit N shows more",
+                 t->limit);
     return status;
 }
 
@@ -363,10 +364,10 @@ static int check_kind(const char *kind)
     if (kind == NULL)
         return EXIT_DONE;
     if (near.word != NULL)
-        return cli_misuse("--kind", "\"%s\" unknown kind of change; did you mean %s?", kind,
+        return cli_misuse("--kind", "unknown kind of change \"%s\"; did you mean %s?", kind,
                           near.word);
     return cli_misuse("--kind",
-                      "\"%s\" unknown kind of change; use list, replace, scan or undo, for example",
+                      "unknown kind of change \"%s\"; use list, replace, scan or undo, for example",
                       kind);
 }
 

@@ -452,7 +452,8 @@ static void check_dates(struct look *l)
             s->commands ? ": they are left out" : ": they are replaced once the sitemaps change");
     else if (all && !l->dates_differ)
         add_note(&old->notes, "- its dates are all %s%s", l->first_lastmod,
-                 s->commands ? ": they are left out" : ": a date will move when the content does");
+                 s->commands ? ": they are left out"
+                             : ": a date will change when the content does");
     else if (l->dated < l->members)
         add_note(&old->notes, "- %" PRIu64 " of %" PRIu64 " have no valid date",
                  l->members - l->dated, l->members);
@@ -698,14 +699,15 @@ static bool note_shared(struct old_site *s)
     free(sorted);
     for (size_t i = 0; i < s->index_count; i++)
         if (s->indexes[i].shared > 0)
-            add_note(&s->indexes[i].notes,
-                     "- %" PRIu64 " of them %s in %s, too, and an entry is in one index alone: %s",
-                     s->indexes[i].shared, plural(s->indexes[i].shared, "is", "are"),
-                     s->indexes[with[i]].url.text,
-                     s->commands ? "here"
-                                 : "the source that reads its list first has it, the other one "
-                                   "reports owned-by-another; leave out one of both sources, or "
-                                   "correct the lists");
+            add_note(
+                &s->indexes[i].notes,
+                "- %" PRIu64 " of them %s in %s, too, and an entry is in one index alone: %s",
+                s->indexes[i].shared, plural(s->indexes[i].shared, "is", "are"),
+                s->indexes[with[i]].url.text,
+                s->commands
+                    ? "here"
+                    : "the source that reads its list first owns it, and the other one reports "
+                      "owned-by-another; leave out one of the sources, or correct the lists");
     return true;
 }
 

@@ -71,9 +71,9 @@ static void print_pace(const struct fetch_reply *r)
     int64_t fresh = freshness_remaining(fetch_header(r, "Cache-Control"), fetch_header(r, "Age"));
 
     if (fresh > 0)
-        printf(LABEL "it stays fresh for %" PRId64 " s more\n", "pace", fresh);
+        printf(LABEL "it stays fresh for another %" PRId64 " s\n", "pace", fresh);
     if (seconds >= 0)
-        printf(LABEL "it asks to wait for %" PRId64 " s\n", "pace", seconds);
+        printf(LABEL "it asks clients to wait for %" PRId64 " s\n", "pace", seconds);
     if (r->status == 200 && fetch_header(r, "ETag") == NULL &&
         fetch_header(r, "Last-Modified") == NULL)
         printf(LABEL "no ETag and no Last-Modified: each poll downloads the whole file\n", "pace");
@@ -143,7 +143,7 @@ static int print_verdict(const struct reach *reach, const struct reach_answer *a
            v->file.bytes);
     if (v->file.newest_lastmod[0] != '\0')
         printf(", the newest page of %s%s", v->file.newest_lastmod,
-               v->file.stamp ? ", as all others" : "");
+               v->file.stamp ? ", like all others" : "");
     putchar('\n');
     for (size_t i = 0; i < v->file.remarks.count; i++) {
         char sentence[SITEMAP_REMARK_SENTENCE];

@@ -43,7 +43,8 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
                           "--url can only be used with a folder; [source \"%s\"] has its own",
                           source->named.name);
     if (source->is.upstream == NULL && (source->is.directory == NULL || source->is.url == NULL))
-        return cli_fail(source->named.name, "its directory or url is missing in the configuration");
+        return cli_fail(source->named.name,
+                        "directory or url is missing in its section of the configuration");
     if (!config_source_settings(cli->config, source, &plan->settings, &plan->map))
         return cli_fail(source->named.name, "out of memory");
     plan->settings.settle_ms = 0;
@@ -224,10 +225,11 @@ static void report_sum(const struct reporting *t, const struct change_result *re
                 "sitemapd: scan: %" PRIu64 " %s held back (shrink guard); "
                 "--max-removed %" PRIu64 " removes %s\n",
                 result->would_remove,
-                t->of_list ? plural(result->would_remove, "entry that the list no longer names is",
-                                    "entries that the list no longer names are")
-                           : plural(result->would_remove, "entry of a vanished file is",
-                                    "entries of vanished files are"),
+                t->of_list
+                    ? plural(result->would_remove, "entry that the upstream no longer lists is",
+                             "entries that the upstream no longer lists are")
+                    : plural(result->would_remove, "entry of a file that is gone is",
+                             "entries of files that are gone are"),
                 result->would_remove, plural(result->would_remove, "it", "them"));
 }
 

@@ -96,7 +96,7 @@ int command_check_config(struct cli *cli)
     if (cli->config->file != NULL)
         printf("%s: no mistakes\n", cli->config->file);
     else
-        printf("no configuration file; defaults and environment are good\n");
+        printf("no configuration file; no mistakes in the environment\n");
     return EXIT_DONE;
 }
 

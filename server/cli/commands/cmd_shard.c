@@ -384,7 +384,7 @@ static int check_file(const char *name, const struct str *map, bool ordered)
     else if ((own != NULL && !read_lines(own, &wanted)) || wanted.failed)
         status = cli_fail(name, "out of memory");
     else if (!read_lines(file, &found) || found.failed)
-        status = cli_fail(name, "cannot be read to its end");
+        status = cli_fail(name, "cannot be read to the end");
     if (status == EXIT_DONE) {
         size_t count = differ(&wanted, &found, ordered);
 

@@ -44,7 +44,7 @@ static int is_there(struct cli *cli, const struct share_status *found)
 
     if (role != NULL && catalogue_share_grant(&shared, role, why, sizeof why) != CATALOGUE_OK)
         return cli_fail("share init", "%s", why);
-    printf("catalogue %s is already shared there%s%s\n", found->epoch,
+    printf("this database already has the shared catalogue %s%s%s\n", found->epoch,
            role != NULL ? "; it is granted to " : "", role != NULL ? role : "");
     return EXIT_DONE;
 }

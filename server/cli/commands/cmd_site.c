@@ -123,7 +123,7 @@ static int read_robots_file(const char *name, struct str *text)
         return cli_fail(name, "%s (%s)", fault, rule_code_word(RULE_ROBOTS));
     /* `curl … | site update` may get an empty text by mistake; --no-robots is explicit. */
     if (text->len == 0)
-        return cli_fail(name, "is empty; --no-robots serves the Sitemap lines alone");
+        return cli_fail(name, "is empty; --no-robots serves only the Sitemap lines");
     return EXIT_DONE;
 }
 
@@ -277,9 +277,9 @@ static void append_robots(struct str *out, const json_t *value)
     if (json_is_false(value))
         str_append_text(out, "served by another server");
     else if (!json_is_string(value))
-        str_append_text(out, "the Sitemap lines alone");
+        str_append_text(out, "only the Sitemap lines");
     else
-        str_append_format(out, "%zu bytes of its own, and the Sitemap lines",
+        str_append_format(out, "own text of %zu bytes, and the Sitemap lines",
                           json_string_length(value));
 }
 
@@ -292,7 +292,7 @@ static void print_changes(const json_t *body, const json_t *before, const json_t
     } rows[] = {
         {"cross_hosts", "add_cross_hosts", "remove_cross_hosts", "cross hosts", append_value},
         {"host_aliases", "add_host_aliases", "remove_host_aliases", "host aliases", append_value},
-        {"max_indexes", "", "", "index files at most", append_value},
+        {"max_indexes", "", "", "limit of index files", append_value},
         {"robots", "", "", "robots.txt", append_robots},
         {"check", "", "", "sitemaps polled", append_check},
     };
@@ -488,7 +488,7 @@ static void append_site(struct str *out, const json_t *site, void *context)
     append_lists(&lists, context, site, LIST_URLSET);
     str_append_format(out, "%s  (%zu of %" PRIu64 " index %s%s%s)\n%s", member_text(site, "origin"),
                       pages, max, plural(max, "file", "files"),
-                      member_is(site, "managed") ? "; of the configuration file" : "",
+                      member_is(site, "managed") ? "; managed by the configuration file" : "",
                       strcmp(by, freeze_word(FREEZE_ALL_SITES)) == 0
                           ? "; frozen by a token for all sites"
                       : member_is(site, "frozen") ? "; frozen by a token of the site"
@@ -499,7 +499,7 @@ static void append_site(struct str *out, const json_t *site, void *context)
     if (json_is_false(robots))
         str_append_text(out, "  robots.txt  served by another server\n");
     else if (json_is_string(robots))
-        str_append_format(out, "  robots.txt  %zu bytes of its own\n", json_string_length(robots));
+        str_append_format(out, "  robots.txt  own text of %zu bytes\n", json_string_length(robots));
     str_done(&lists);
 }
 

@@ -220,7 +220,8 @@ struct kept_copy {
 
 static int fail_to_keep(const struct kept_copy *kept)
 {
-    return cli_fail("site move", "the copy cannot be kept in %s: %s; set TMPDIR to another folder",
+    return cli_fail("site move",
+                    "the copy cannot be stored in %s: %s; set TMPDIR to another folder",
                     kept->folder, kept->full ? "too little free disk space" : strerror(errno));
 }
 
@@ -413,17 +414,18 @@ static int check_move(const struct move *m)
         return EXIT_DONE;
     if (json_is_true(json_object_get(from->site, "managed")))
         return cli_fail(
-            m->origin, "%s has it in its configuration: remove the section there first, and reload",
+            m->origin,
+            "the configuration of %s declares it: remove its section there first, and reload",
             name_of(from));
     if (*frozen_by(from) != '\0' && !is(from, "leaving"))
         return cli_fail(m->origin, "is frozen on %s (%s): thaw it first", name_of(from),
                         frozen_by(from));
     if (to->site != NULL && !is(to, "arriving"))
-        return cli_fail(m->origin, "conflict: %s has a site of this origin, too", name_of(to));
+        return cli_fail(m->origin, "conflict: %s also has a site with this origin", name_of(to));
     if (to->site != NULL && !is(from, "leaving"))
         return cli_fail(
             m->origin,
-            "an --undo did not finish: %s still has the copy. Repeat it, then move again",
+            "an --undo did not finish: %s still has the copy; repeat the --undo, then move again",
             name_of(to));
     return EXIT_DONE;
 }
@@ -463,7 +465,8 @@ static int undo(struct move *m)
         return cli_fail(m->origin,
                         "the move is finished: to move it back, exchange --server and --to");
     if (m->to.site != NULL && !is(&m->to, "arriving"))
-        return cli_fail(m->origin, "%s has a site of this origin that is not a copy of a move",
+        return cli_fail(m->origin,
+                        "%s has a site with this origin that is not a copy made by `site move`",
                         name_of(&m->to));
     if (is(&m->from, "leaving"))
         status = thaw(&m->from);

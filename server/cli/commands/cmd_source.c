@@ -216,14 +216,15 @@ static void append_source(struct str *out, const json_t *source, void *context)
         out, "%-24s  %-6s  %s", member_text(source, "name"), member_text(source, "kind"),
         upstream == NULL && directory == NULL
             ? "not declared here: either a running server reads it (--server URL shows it), or it "
-              "is no longer read (`sitemapd source remove` forgets it)"
+              "is no longer read (`sitemapd source remove` removes it)"
         : upstream != NULL ? upstream
                            : directory);
     if (url != NULL)
         str_append_format(out, " as %s", url);
     if (index != NULL)
         str_append_format(out, ", listed by %s", index);
-    str_append_text(out, member_is(source, "managed") ? ", of the configuration\n" : "\n");
+    str_append_text(out,
+                    member_is(source, "managed") ? ", managed by the configuration file\n" : "\n");
 }
 
 int command_source_list(struct cli *cli)

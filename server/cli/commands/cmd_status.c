@@ -183,7 +183,7 @@ static void print_source(const json_t *source)
     if (member_text_or_null(source, "directory") == NULL &&
         member_text_or_null(source, "upstream") == NULL)
         fputs("; not declared here: --config FILE or --server URL shows whether a server reads it; "
-              "if none does, `sitemapd source remove` forgets it",
+              "if none does, remove it with `sitemapd source remove`",
               stdout);
     if (failure != NULL) {
         fputs("; failing: ", stdout);
@@ -284,7 +284,7 @@ static void print_text(struct backend *b, const struct overview *o)
         problems += json_array_size(json_object_get(source, "problems"));
     }
     if (problems > 0) {
-        printf("the first problems (docs/remote.md#codes explains each):\n");
+        printf("the first problems (docs/remote.md#codes explains the codes):\n");
         print_problems(o);
     }
 }

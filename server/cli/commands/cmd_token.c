@@ -150,7 +150,8 @@ static void append_token(struct str *out, const json_t *token, void *context)
         str_append_text(out, ", its own entries");
     if (expires != NULL)
         str_append_format(out, ", until %s", expires);
-    str_append_text(out, member_is(token, "managed") ? ", of the configuration\n" : "\n");
+    str_append_text(out,
+                    member_is(token, "managed") ? ", managed by the configuration file\n" : "\n");
 }
 
 int command_token_list(struct cli *cli)

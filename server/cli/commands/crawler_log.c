@@ -327,7 +327,7 @@ enum log_line log_reader_line(struct log_reader *r, char *line, size_t len, stru
     *out = (struct log_fetch){0};
     *why = NULL;
     if (strlen(line) != len)
-        *why = "holds a NUL";
+        *why = "has a NUL byte";
     else if (line[blank] == '\0' || line[blank] == '#')
         return LOG_LINE_NOTHING;
     else if (line[blank] == '{')

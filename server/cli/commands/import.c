@@ -367,8 +367,8 @@ static void import_report_own(const struct import *import)
             if (!is_same(import, list, page))
                 continue;
             cli_warn(import->file,
-                     "is what sitemapd itself serves at %s: importing it never changes "
-                     "anything; import the list from its original place",
+                     "is what sitemapd itself serves at %s: importing it changes nothing; import "
+                     "the list from its original source",
                      member_text(page, "url"));
             return;
         }
@@ -468,7 +468,7 @@ static int import_apply(struct import *import, bool dry_run, struct findings *fi
     }
     progress_end(&import->progress);
     if (status != EXIT_DONE && !dry_run && done > 0)
-        cli_fail(import->file, "%zu of %zu indexes %s replaced before that", done,
+        cli_fail(import->file, "%zu of %zu indexes %s replaced before the failure", done,
                  import->group_count, plural(done, "was", "were"));
     return status;
 }
@@ -713,7 +713,7 @@ static int report_stopped(const struct reading *r)
     case SPOOL_CROWDED:
         return cli_fail(file, "is larger than max_bulk allows");
     case SPOOL_NO_SPACE:
-        return cli_fail(file, "no space left beside %s", r->import->cli->config->database);
+        return cli_fail(file, "no space left on the disk of %s", r->import->cli->config->database);
     case SPOOL_NO_MEMORY:
         return cli_fail(file, "out of memory");
     default:
@@ -796,7 +796,7 @@ static void report_packing(const struct import *import, const struct reader *rea
     if (packing == SITEMAP_PACKING_GZIP && !reader_is_gzip(reader))
         cli_warn(
             name,
-            "warning: is named as gzip but is not gzip: crawlers cannot decompress it (not-gzip)");
+            "warning: is named .gz, but is not gzip: crawlers cannot decompress it (not-gzip)");
     else if (packing == SITEMAP_PACKING_PLAIN && xml && reader_is_gzip(reader))
         cli_warn(name, "warning: %s (%s)", rule_code_sentence(RULE_GZIP_UNMARKED),
                  rule_code_word(RULE_GZIP_UNMARKED));
@@ -1054,7 +1054,7 @@ static void print_summary(const struct import *import, uint64_t read)
            import->created, import->updated, import->unchanged, import->removed);
     if (import->moved > 0)
         printf("%" PRIu64 " moved from another index, ", import->moved);
-    printf("%" PRIu64 " refused", import->findings.refused);
+    printf("%" PRIu64 " rejected", import->findings.refused);
     for (unsigned i = 0; i < EXTENSION_COUNT; i++)
         if (import->loss.seen[i] > 0)
             printf(", %" PRIu64 " of %" PRIu64 " %s left out", import->loss.lost[i],

@@ -316,9 +316,8 @@ void migrate_append_rules(const struct old_site *s, const char *name, struct str
     size_t count = rules != NULL ? collect_rules(s, rules) : 0;
 
     if (rules != NULL && s->serves && !collect_served(s, rules, &count))
-        str_append_text(out,
-                        "# Not all sitemaps are here: their addresses are of too many kinds. Pass "
-                        "on the folders that hold them.\n");
+        str_append_text(out, "# Not all sitemaps are covered: their paths are too different. "
+                             "Forward the folders that contain them.\n");
     out->failed = out->failed || rules == NULL;
     for (size_t i = 0; rules != NULL && i < sizeof proxies / sizeof *proxies; i++)
         if (name == NULL || strcmp(name, proxies[i].name) == 0)
