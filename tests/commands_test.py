@@ -265,4 +265,4 @@ def test_two_quickstarts_at_once(quickstart, tmp_path):
 def test_quickstart_of_a_server_that_ends(quickstart):
     done = quickstart("echo sitemapd: no such thing >&2\nexit 1\n")
     assert done.returncode == 1 and done.stdout == BUILDING, done
-    assert done.stderr == "sitemapd: no such thing\ndeploy/quickstart: the server does not start\n", done
+    assert done.stderr == "sitemapd: no such thing\ndeploy/quickstart: the server did not start\n", done

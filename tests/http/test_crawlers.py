@@ -307,7 +307,7 @@ def test_lists_are_fetched(tmp_path):
     assert refresh({"o.txt": "192.0.2.0/24\n"})[:3] == (0, 2, {"googlebot.json": RANGES, "ours.json": "192.0.2.0/24\n"})
     assert refresh({})[:2] == (0, 2), "nothing is new: no reload"
     code, reloads, kept, result = refresh({"g.json": "<html>", "o.txt": "192.0.2.0/25\n"})
-    assert (code, reloads, kept) == (1, 3, {"googlebot.json": RANGES, "ours.json": "192.0.2.0/25\n"}) and "googlebot: " in result and "the list before stays" in result
+    assert (code, reloads, kept) == (1, 3, {"googlebot.json": RANGES, "ours.json": "192.0.2.0/25\n"}) and "googlebot: " in result and "the previous list is kept" in result
     # Google moved its lists, and answered 200 with a JSON text at the old address.
     code, reloads, kept, result = refresh({"g.json": '{"Action needed": "update the location"}'})
     assert (code, reloads, kept["googlebot.json"]) == (1, 3, RANGES) and "googlebot: " in result

@@ -131,7 +131,7 @@ def test_akamai(server, cdn, tmp_path):
     assert base64.b64decode(signature) == hmac.digest(key, signed.encode(), "sha256")
 
 
-@pytest.mark.parametrize("cache, said", [("varnish-9000", "not a cache that it knows"), ("cloudflare:", "not a cache that it knows"), ("fastly", "FASTLY_TOKEN is not set")])
+@pytest.mark.parametrize("cache, said", [("varnish-9000", "not a known cache"), ("cloudflare:", "not a known cache"), ("fastly", "FASTLY_TOKEN is not set")])
 def test_what_it_cannot_do_is_said_at_once(cache, said):
     env = {name: value for name, value in os.environ.items() if not name.endswith("_TOKEN")}
     done = subprocess.run(["/usr/bin/python3", PURGE, "http://127.0.0.1:9", cache], capture_output=True, text=True, env=env, timeout=60)
