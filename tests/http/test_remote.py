@@ -275,6 +275,30 @@ def test_a_site_leaves_others_a_place_on_a_host_that_they_share(start):
         assert set(states("https://slow.example").values()) == {"new"}, "none of the others has ended"
 
 
+def test_a_site_leaves_the_lists_of_others_a_place_on_a_host_that_they_share(start):
+    """One site's sitemaps on a CDN's host never answer: the list of another site, which has no sitemaps there, is read meanwhile."""
+    with ThreadPoolExecutor(2) as waiting, Origin() as cdn:
+        there = f"{cdn.address}:{cdn.port}"
+        slow = [f"/slow/{i}.xml" for i in range(2)]
+        cdn.answers.update({name: cdn.silent() for name in slow})
+        cdn.answers["/list.xml"] = answer(404)
+        server, register = sites_on(start, there, ("slow", "other"), 1000)
+        assert server.api("POST", "/v1/sources", {"name": "list", "upstream": f"http://{there}/list.xml", "index": "https://other.example/sitemap_index.xml"}).status == 201
+        lists = lambda: cdn.paths().count("/list.xml")
+        eventually(lambda: lists() > 0, "the list is polled")
+        assert register("slow", slow) == 200
+        checks = lambda: server.api("GET", "/v1/checks?site=https://slow.example").json()["checks"]
+        eventually(lambda: len(checks()) == 2, "they are watched")
+        for name in slow:
+            waiting.submit(server.api, "POST", f"/v1/checks?loc={quote(f'http://{there}{name}', safe='')}")
+        eventually(lambda: any(path in slow for path in cdn.paths()), "one that does not answer is under way")
+        for check in (False, True, False):  # a changed source is polled at once
+            before = lists()
+            assert server.api("PATCH", "/v1/sources/list", {"check": check}).status == 200
+            eventually(lambda: lists() > before, "the list is polled anew")
+        assert {check["check"]["state"] for check in checks()} == {"new"}, "none of the others has ended"
+
+
 def test_what_a_site_answers_slows_no_other_on_a_host_that_they_share(start):
     """One site's sitemaps on a CDN's host ask for a day of rest, or break off five times: another site's there are polled on."""
     with Origin() as cdn:

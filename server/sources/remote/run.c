@@ -584,19 +584,22 @@ static const struct poll *find_poll(const struct remote *r, int64_t id)
 }
 
 /* Whether the site uses all of the host's concurrent requests but one. That one is for other sites
- * on the host, since this site's requests may be slow. */
+ * with sitemaps or lists on the host, since this site's requests may be slow. */
 static bool holds_host(const struct remote *r, const struct remote_host *host, int64_t site_id)
 {
     uint32_t running = 0, per_host = r->plan->bounds.per_host;
-    for (const struct poll *p = r->polls; p != NULL; p = p->next)
-        running += p->host == host && !p->splits && !p->scans && p->look == NULL &&
-                   poll_site_id(p) == site_id;
+    bool shared = false;
+    for (const struct poll *p = r->polls; p != NULL; p = p->next) {
+        bool own = poll_site_id(p) == site_id;
+        shared = shared || (p->host == host && !own);
+        running += p->host == host && !p->splits && !p->scans && p->look == NULL && own;
+    }
     if (per_host <= 1 || running < per_host - 1)
         return false;
-    for (struct host_part *part = NULL; (part = part_after(host, part)) != NULL;)
-        if (part->row.site_id != site_id && part->heap.count > 0)
-            return true;
-    return false;
+    for (struct host_part *part = NULL; !shared && (part = part_after(host, part)) != NULL;)
+        shared = part->row.site_id != site_id &&
+                 (part->heap.count > 0 || part->listed_in + 1 >= r->list_turn);
+    return shared;
 }
 
 static int64_t part_ready_at(const struct remote *r, const struct remote_host *host,
@@ -758,11 +761,15 @@ static int64_t begin_lists(struct remote *r, int64_t now, int64_t now_ms)
     size_t lists = 0;
     for (const struct poll *p = r->polls; p != NULL; p = p->next)
         lists += p->list;
+    r->list_turn++;
     for (size_t i = 0; i < r->plan->count; i++) {
         struct remote_source *s = &r->sources[(r->list_turn + i) % r->plan->count];
         struct remote_host *host = run_host(r, &s->upstream);
+        struct host_part *part = host != NULL ? run_part(host, s->site_id) : NULL;
         if (host != NULL)
             host->has_list = true;
+        if (part != NULL)
+            part->listed_in = r->list_turn;
         if (s->polling != NULL || s->list_id == 0)
             continue;
         if (s->news && has_landed(r, s->news_in)) {
@@ -772,7 +779,6 @@ static int64_t begin_lists(struct remote *r, int64_t now, int64_t now_ms)
         }
         bool asked = s->asks != NULL || s->dry_asks != NULL;
         bool due = s->next_at <= now && r->leads;
-        struct host_part *part = host != NULL ? run_part(host, s->site_id) : NULL;
         bool rests = part != NULL && !asked && host_rests(&part->pace, now_ms);
         bool full =
             host != NULL && !asked &&
@@ -789,7 +795,6 @@ static int64_t begin_lists(struct remote *r, int64_t now, int64_t now_ms)
         else if (s->next_at > now)
             wait = least(wait, (s->next_at - now) * 1000);
     }
-    r->list_turn++;
     return wait;
 }
 

@@ -67,6 +67,7 @@ struct host_part {
     struct due_heap heap;
     struct host_pace pace; /* by the responses to these sites: their owner may choose them */
     double spread_at;      /* Unix seconds: for the next first poll */
+    size_t listed_in;      /* the last round of begin_lists with a list of the site on the host */
 };
 
 /* A host. Several sites may have sitemaps on one, such as a CDN: they take turns, so that a site
