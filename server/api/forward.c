@@ -27,17 +27,21 @@
 #include "server/api/copy.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
+#include "server/crypto/token.h"
 
 #define INLINE_BYTES 65536u
 #define ROOM_STEP    ((uint64_t)1 << 20)
 #define MOST_WAITS   1u
 #define CUT_OFF_MS   2000  /* after which a write is answered whose revision does not come */
 #define MOST_NAMES   1000u /* bytes of Sitemapd-Forwarded-By */
+#define MARK_CHARS   22u   /* 128 bits at random */
 
 struct forward {
     struct app_context *app; /* borrowed */
     char node[SHARED_NODE_NAME_SIZE];
-    struct route *routes; /* owned; as routes_admin, for what is forwarded */
+    char passed[SHARED_NODE_NAME_SIZE + 1 +
+                MARK_CHARS]; /* "node;mark": what it adds to the header */
+    struct route *routes;    /* owned; as routes_admin, for what is forwarded */
     forward_send *send;
     void *sender;
     struct forward_counts counts;
@@ -77,7 +81,7 @@ const struct forward_counts *forward_counts_get(const struct forward *f)
 
 /* ---- which requests ------------------------------------------------------------------------ */
 
-/* Whether the list of Sitemapd-Forwarded-By names this node. */
+/* Whether the list of Sitemapd-Forwarded-By names this node, with any mark or with this one. */
 static bool names_node(const char *list, const char *node)
 {
     size_t len = strlen(node);
@@ -85,7 +89,7 @@ static bool names_node(const char *list, const char *node)
     while (list != NULL && *list != '\0') {
         list += strspn(list, ", \t");
         size_t part = strcspn(list, ", \t");
-        if (part == len && strncmp(list, node, len) == 0)
+        if (part >= len && strncmp(list, node, len) == 0 && (part == len || list[len] == ';'))
             return true;
         list += part;
     }
@@ -156,7 +160,8 @@ static enum handled forward_begin(void *context, struct request *request)
     uint64_t bytes;
 
     if (names_node(by, app->forward->node) || (by != NULL && strlen(by) > MOST_NAMES)) {
-        atomic_fetch_add(&app->forward->counts.loops, 1);
+        if (names_node(by, app->forward->passed)) /* not a client's header */
+            atomic_fetch_add(&app->forward->counts.loops, 1);
         reply_problem(&request->reply, 508, "forwarding-loop", NULL,
                       "loop: this node has already forwarded this request; check forward in "
                       "[shared] on all nodes; nothing was applied");
@@ -327,7 +332,7 @@ static bool add_headers(struct forwarded *w)
     if (traceparent_is_set(&w->span.context))
         add_header(w, "Traceparent", w->span.context.text);
     str_append_format(&w->headers, "Sitemapd-Forwarded-By: %s%s%s\r\n", by != NULL ? by : "",
-                      by != NULL ? ", " : "", w->forward->node);
+                      by != NULL ? ", " : "", w->forward->passed);
     return good && (by == NULL || is_line(by));
 }
 
@@ -626,8 +631,9 @@ void forward_failed(struct forwarded *w, bool sent)
 struct forward *forward_new(struct app_context *app, const char *node)
 {
     struct forward *f = calloc(1, sizeof *f);
+    char random[TOKEN_TEXT_SIZE];
 
-    if (f != NULL)
+    if (f != NULL && token_make(random))
         f->routes = calloc(routes_api_count, sizeof *f->routes);
     if (f == NULL || f->routes == NULL) {
         free(f);
@@ -635,6 +641,7 @@ struct forward *forward_new(struct app_context *app, const char *node)
     }
     f->app = app;
     snprintf(f->node, sizeof f->node, "%s", node);
+    snprintf(f->passed, sizeof f->passed, "%s;%.*s", node, (int)MARK_CHARS, random + 4);
     pthread_mutex_init(&f->lock, NULL);
     for (size_t i = 0; i < routes_api_count; i++) {
         f->routes[i] = routes_admin[i];

@@ -20,7 +20,9 @@
  * published revision, as every answer to a write.
  *
  * Loops: the header names the nodes that have forwarded a request. A FORWARD_FAR node does not
- * forward such a request again; if the header names this node, the request is rejected (508). */
+ * forward such a request again; if the header names this node, the request is rejected (508). A
+ * node adds a mark that only nodes know to its name, so that a client's header does not count as a
+ * loop. */
 #pragma once
 
 #include <pthread.h>
@@ -58,7 +60,7 @@ struct forward_counts {
     _Atomic uint64_t failed;   /* answered 503: could neither be forwarded nor applied here */
     _Atomic uint64_t unknown;  /* answered 504 */
     _Atomic uint64_t unseen;   /* answered, though this node did not have the revision in time */
-    _Atomic uint64_t loops;    /* answered 508 */
+    _Atomic uint64_t loops;    /* answered 508: this node had forwarded them */
     atomic_uint under_way;
 };
 
@@ -89,7 +91,8 @@ struct forwarded {
 /* Hands it to the sender's thread. Never waits. */
 typedef void forward_send(void *sender, struct forwarded *w);
 
-/* `app` is borrowed; `node`: this node's name, copied. NULL: no memory. */
+/* `app` is borrowed; `node`: this node's name, copied. NULL: no memory, or no
+ * randomness. */
 struct forward *forward_new(struct app_context *app, const char *node);
 /* After the listeners have ended. Takes NULL. */
 void forward_free(struct forward *f);
