@@ -139,6 +139,11 @@ enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, cons
 /* The same for the bad states alone: the counts of others stay. Reads only the bad rows. */
 enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, const char *source,
                                                       uint64_t counts[CHECK_STATES]);
+/* Calls `each` for each site with registered sitemaps in bad states, with their number. Reads only
+ * the bad rows. */
+typedef void check_each_site(void *context, int64_t site_id, uint64_t bad);
+enum catalogue_status catalogue_view_check_bad_sites(struct catalogue_view *v,
+                                                     check_each_site *each, void *context);
 
 /* For the poller: the sitemaps that are watched, and those to be watched. */
 

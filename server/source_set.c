@@ -720,7 +720,7 @@ static void report_folder(const struct source_list *list, size_t at, notify_each
 
 static void add_remote_reasons(struct remote *remote, const struct registry *registry,
                                const struct source_settings *settings, notify_each *each,
-                               void *context, uint64_t *bad)
+                               void *context)
 {
     bool placed = settings->index != NULL && strstr(settings->index, "://") != NULL;
     const struct registry_site *owner =
@@ -736,7 +736,6 @@ static void add_remote_reasons(struct remote *remote, const struct registry *reg
         return;
     if (url_parse(text, strlen(text), &url, NULL) == RULE_OK)
         snprintf(origin, sizeof origin, "%.*s", url.origin_len, url.text);
-    *bad += check_count_bad(status.states);
     each(context, &(struct notify_state){
                       .name = settings->name,
                       .site = origin[0] != '\0' ? origin : NULL,
@@ -747,28 +746,38 @@ static void add_remote_reasons(struct remote *remote, const struct registry *reg
                   });
 }
 
+struct bad_sites {
+    const struct registry *registry;
+    notify_each *each;
+    void *context;
+};
+
+static void report_registered(void *context, int64_t site_id, uint64_t bad)
+{
+    struct bad_sites *b = context;
+    const struct registry_site *site = registry_site_by_id(b->registry, site_id);
+
+    if (site != NULL)
+        b->each(b->context, &(struct notify_state){.name = "", .site = site->origin, .bad = bad});
+}
+
 void source_set_look(void *source_set, notify_each *each, void *each_context)
 {
     struct source_set *set = source_set;
     struct source_list *list = sources_hold(set->sources);
     struct roster *roster = roster_hold(&set->remotes);
-    struct remote_counts counts;
-    uint64_t bad = 0, all;
     const struct page_map *map = publisher_page_map(set->publisher);
-    const struct registry *registry = page_map_registry(map);
+    struct bad_sites sites = {page_map_registry(map), each, each_context};
 
     for (size_t at = 0; at < sources_count(list); at++)
         report_folder(list, at, each, each_context);
     for (size_t at = 0; set->remote != NULL && at < roster_count(roster); at++)
-        add_remote_reasons(set->remote, registry, roster_at(roster, at), each, each_context, &bad);
+        add_remote_reasons(set->remote, sites.registry, roster_at(roster, at), each, each_context);
+    if (set->remote != NULL)
+        remote_bad_sites(set->remote, report_registered, &sites);
     publisher_page_map_done(map);
     roster_release(roster);
     sources_release(list);
-    if (set->remote == NULL)
-        return;
-    remote_counts_get(set->remote, &counts);
-    all = check_count_bad(counts.states);
-    each(each_context, &(struct notify_state){.name = "", .bad = all > bad ? all - bad : 0});
 }
 
 struct served_files *source_set_files(const struct source_set *set)

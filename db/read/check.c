@@ -319,6 +319,22 @@ enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, 
                       source, counts);
 }
 
+enum catalogue_status catalogue_view_check_bad_sites(struct catalogue_view *v,
+                                                     check_each_site *each, void *context)
+{
+    sqlite3_stmt *row =
+        view_statement(v, "SELECT k.site, count(*) FROM fetch AS k INDEXED BY fetch_state"
+                          " WHERE k.state > 1 AND k.list = 0 AND k.source = 0 GROUP BY k.site");
+    int rc = row != NULL ? SQLITE_OK : SQLITE_NOMEM;
+
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        each(context, sqlite3_column_int64(row, 0), row_number(row, 1));
+        rc = SQLITE_OK;
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
 /* ---- for the poller -------------------------------------------------------------------- */
 
 enum catalogue_status

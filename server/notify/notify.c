@@ -70,9 +70,10 @@ struct waiting {
     unsigned tries;
 };
 
-/* A source at the last look. */
+/* A source at the last look, or the registered sitemaps of a site. */
 struct known {
-    char name[NAME_MAX_BYTES + 1];
+    char *name; /* of the source, or the site's origin; owned */
+    bool registered;
     uint64_t held, bad;
     unsigned waits; /* bits: the kinds with a waiting line about this source */
     bool failing, seen;
@@ -104,6 +105,7 @@ struct notify {
     struct gathering words[NOTIFY_WORDS];
     /* Only for the thread. */
     size_t known_count, known_room;
+    size_t known_next; /* where the next source is, if they come in the order of the last look */
     struct known *known;
     struct waiting kinds[KINDS];
     enum kind sending; /* KINDS: none */
@@ -261,13 +263,20 @@ static void add_all_gathered(struct notify *n, enum notify_word word)
 
 /* ---- looking --------------------------------------------------------------------------- */
 
-static struct known *find_source(struct notify *n, const char *name)
+static struct known *find_source(struct notify *n, const struct notify_state *state)
 {
+    bool registered = state->name[0] == '\0';
+    const char *name = registered && state->site != NULL ? state->site : state->name;
     struct known *grown;
 
-    for (size_t i = 0; i < n->known_count; i++)
-        if (strcmp(n->known[i].name, name) == 0)
-            return &n->known[i];
+    for (size_t i = 0; i < n->known_count; i++) {
+        size_t at = (n->known_next + i) % n->known_count;
+        struct known *k = &n->known[at];
+        if (k->registered == registered && strcmp(k->name, name) == 0) {
+            n->known_next = at + 1;
+            return k;
+        }
+    }
     if (n->known_count == n->known_room) {
         grown = reallocarray(n->known, n->known_room * 2 + 8, sizeof *grown);
         if (grown == NULL)
@@ -275,9 +284,11 @@ static struct known *find_source(struct notify *n, const char *name)
         n->known = grown;
         n->known_room = n->known_room * 2 + 8;
     }
-    grown = &n->known[n->known_count++];
-    *grown = (struct known){0};
-    snprintf(grown->name, sizeof grown->name, "%s", name);
+    grown = &n->known[n->known_count];
+    *grown = (struct known){.name = strdup(name), .registered = registered};
+    if (grown->name == NULL)
+        return NULL;
+    n->known_count++;
     return grown;
 }
 
@@ -352,7 +363,7 @@ static void check_bad(struct notify *n, struct known *k, const struct notify_sta
 static void on_state(void *context, const struct notify_state *state)
 {
     struct notify *n = context;
-    struct known *k = find_source(n, state->name);
+    struct known *k = find_source(n, state);
 
     if (k == NULL)
         return;
@@ -375,7 +386,10 @@ static void find_trouble(struct notify *n)
     for (size_t i = 0; i < n->known_count; i++)
         if (n->known[i].seen)
             n->known[kept++] = n->known[i];
+        else
+            free(n->known[i].name);
     n->known_count = kept;
+    n->known_next = 0;
 }
 
 /* ---- sending --------------------------------------------------------------------------- */
@@ -523,6 +537,8 @@ static void free_notify(struct notify *n)
             gathered_done(&n->words[word].each[i]);
     pthread_mutex_destroy(&n->lock);
     str_done(&n->body);
+    for (size_t i = 0; i < n->known_count; i++)
+        free(n->known[i].name);
     free(n->known);
     address_guard_done(&n->guard);
     free(n->agent);

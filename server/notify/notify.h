@@ -11,7 +11,7 @@
 
 /* The state of a source. Strings are borrowed for the call. */
 struct notify_state {
-    const char *name;    /* "": the registered sitemaps of sites with `check` */
+    const char *name;    /* "": the registered sitemaps of a site with `check` */
     const char *site;    /* an origin; NULL: unknown */
     const char *failure; /* why its list or folder cannot be read; NULL: it can be */
     int64_t failed_at;   /* Unix seconds; 0: unknown */
@@ -42,7 +42,8 @@ struct notify_options {
     const char *agent;                  /* User-Agent */
     const char *const *allow_addresses; /* as in struct remote_bounds */
     uint32_t look_ms, pace_ms; /* 0: 10 s between looks, a minute between posts of a kind */
-    /* Calls `each` for every source there is. On the thread; must not wait for I/O. */
+    /* Calls `each` for every source there is, and every site with registered sitemaps to report. On
+     * the thread; must not wait for I/O. */
     void (*look)(void *context, notify_each *each, void *each_context);
     void *context;
 };

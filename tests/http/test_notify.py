@@ -65,3 +65,29 @@ def test_both_kinds_of_source(origin, tmp_path):
         assert "secret" not in server.log()
     finally:
         server.stop()
+
+
+def test_registered_sitemaps_are_reported_site_by_site(origin, tmp_path):
+    """The bad sitemaps of one site neither hide those of another nor count as theirs."""
+    with Origin("127.0.0.3") as other:
+        one, two = (f"http://{at.address}:{at.port}" for at in (origin, other))
+        config = f"[fetch]\nallow_address = 127.0.0.2 127.0.0.3\nrate = 1000\n[notify]\nurl = {one}/hook/secret\n" + "".join(
+            f'[site "{name}"]\norigin = {base}\nindex = /sitemap_index.xml\ncheck = yes\n' for name, base in (("one", one), ("two", two)))
+        server = Server(tmp_path, config=config, sites=(), env=faster(5))
+        server.start()
+        try:
+            origin.received.clear()
+            told = lambda event: {each["site"]: each["sentence"].partition(" registered")[0] for each in origin.received if each["event"] == event}
+            state = lambda base, n: server.api("POST", f"/v1/checks?loc={base}/none-{n}.xml").json().get("check", {}).get("state")
+            assert server.bulk([{"loc": f"{one}/none-{n}.xml"} for n in range(3)]).status == 200
+            eventually(lambda: [state(one, n) for n in range(3)] == ["gone"] * 3, "three of one site are gone")
+            eventually(lambda: one in told("sitemaps-bad"), "they are reported")
+            assert server.register(f"{two}/none-0.xml").status == 201
+            eventually(lambda: state(two, 0) == "gone", "one of the other site is gone")
+            eventually(lambda: told("sitemaps-bad").get(two) == "1 sitemap", "it is reported")
+            other.answers["/none-0.xml"] = answer(200, urlset(two + "/page"))
+            eventually(lambda: state(two, 0) == "good", "it is there again")
+            eventually(lambda: two in told("sitemaps-well"), "it is reported")
+            assert one not in told("sitemaps-well")
+        finally:
+            server.stop()

@@ -343,7 +343,7 @@ static void show_report(struct remote *r, const struct check_report *report)
     if (record->state == report->before)
         return;
     if (name == NULL || source != NULL) /* else it is counted no longer */
-        watch_count_moved(r, source, (int)report->before, record->state);
+        watch_count_moved(r, source, record->site_id, (int)report->before, record->state);
     if (record->state == CHECK_GOOD && report->before != CHECK_NEW)
         remote_report(r, 2, "check-recovered", name, "%s is good again", record->loc);
     else if (record->state != CHECK_GOOD)

@@ -167,3 +167,6 @@ struct remote_counts {
     uint32_t lateness_s; /* how long the most overdue sitemap has been due */
 };
 void remote_counts_get(struct remote *r, struct remote_counts *out);
+/* Calls `each` for each site that has or had registered sitemaps in bad states, with their number.
+ * It must not wait or call a function of this file. */
+void remote_bad_sites(struct remote *r, check_each_site *each, void *context);

@@ -147,6 +147,12 @@ struct site_rest {
     uint64_t until_ns;
 };
 
+/* Registered sitemaps of a site in bad states. A site that had some keeps its row. */
+struct site_bad {
+    struct site_row row;
+    uint64_t bad;
+};
+
 struct remote {
     struct catalogue *catalogue;
     struct remote_options options;
@@ -158,6 +164,7 @@ struct remote {
     struct remote_plan *wanted; /* to be applied; NULL: none */
     struct remote_ask *asks, **asks_end;
     struct remote_counts counts; /* except durations */
+    struct site_table bad;       /* struct site_bad */
     struct histogram durations;
     size_t status_count;
     struct remote_source *sources; /* replaced under the lock */
@@ -467,9 +474,9 @@ bool watch_load(struct remote *r);
 bool watch_load_fresh(struct remote *r);
 /* Recounts states. */
 void watch_count(struct remote *r);
-/* Counts a change of state of a sitemap of the source (NULL: a registered one); `from` -1: it is
- * new. */
-void watch_count_moved(struct remote *r, struct remote_source *source, int from,
+/* Counts a change of state of a sitemap of the source (NULL: one registered in the site); `from`
+ * -1: it is new. */
+void watch_count_moved(struct remote *r, struct remote_source *source, int64_t site_id, int from,
                        enum check_state to);
 /* On a node that does not poll: recounts the states now and then. */
 void watch_follow(struct remote *r, int64_t now_ms);

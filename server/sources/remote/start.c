@@ -78,6 +78,7 @@ void remote_stop(struct remote *r)
     remote_plan_free(r->wanted);
     remote_plan_free(r->plan);
     free(r->sources);
+    site_table_done(&r->bad);
     pthread_mutex_destroy(&r->lock);
     free(r);
 }
@@ -199,6 +200,14 @@ bool remote_status(struct remote *r, const char *name, struct remote_status *out
     }
     pthread_mutex_unlock(&r->lock);
     return found;
+}
+
+void remote_bad_sites(struct remote *r, check_each_site *each, void *context)
+{
+    pthread_mutex_lock(&r->lock);
+    for (struct site_bad *row = NULL; (row = site_table_next(&r->bad, row)) != NULL;)
+        each(context, row->row.site_id, row->bad);
+    pthread_mutex_unlock(&r->lock);
 }
 
 void remote_counts_get(struct remote *r, struct remote_counts *out)

@@ -50,12 +50,29 @@ static void move_count(uint64_t counts[CHECK_STATES], int from, enum check_state
     counts[to]++;
 }
 
-void watch_count_moved(struct remote *r, struct remote_source *source, int from,
+/* Without memory for a site's row, the next recount counts it. */
+static void move_bad(struct remote *r, int64_t site_id, int from, enum check_state to)
+{
+    bool was_bad = from >= 0 && check_is_bad((enum check_state)from);
+    struct site_bad *row = site_table_find(&r->bad, site_id);
+    if (was_bad == check_is_bad(to))
+        return;
+    if (row == NULL && !was_bad)
+        row = site_table_add(&r->bad, site_id, sizeof *row);
+    if (row != NULL && !was_bad)
+        row->bad++;
+    else if (row != NULL && row->bad > 0)
+        row->bad--;
+}
+
+void watch_count_moved(struct remote *r, struct remote_source *source, int64_t site_id, int from,
                        enum check_state to)
 {
     pthread_mutex_lock(&r->lock);
     move_count(r->counts.states, from, to);
     move_count(source != NULL ? source->status.states : r->counts.registered, from, to);
+    if (source == NULL)
+        move_bad(r, site_id, from, to);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -71,7 +88,7 @@ static bool add(void *context, int64_t site_id, const char *loc)
                    .interval_s = interval_first(run_bounds(g->remote))}};
     bool written = run_write(g->remote, &write);
     if (written)
-        watch_count_moved(g->remote, run_source(g->remote, g->source), -1, CHECK_NEW);
+        watch_count_moved(g->remote, run_source(g->remote, g->source), site_id, -1, CHECK_NEW);
     g->full = !written || g->remote->batch_count == CHECK_WRITES_MAX;
     return !g->full;
 }
@@ -476,6 +493,29 @@ static void recount(struct remote *r, struct catalogue_view *view, count_by *by,
     pthread_mutex_unlock(&r->lock);
 }
 
+static void count_site(void *context, int64_t site_id, uint64_t bad)
+{
+    struct site_bad *row = site_table_add(context, site_id, sizeof *row);
+    if (row != NULL)
+        row->bad = bad;
+}
+
+static void recount_sites(struct remote *r, struct catalogue_view *view)
+{
+    struct site_table fresh = {0}, old = r->bad; /* only this thread changes it */
+    if (catalogue_view_check_bad_sites(view, count_site, &fresh) != CATALOGUE_OK) {
+        site_table_done(&fresh);
+        return;
+    }
+    for (struct site_bad *row = NULL; (row = site_table_next(&old, row)) != NULL;)
+        if (r->registry == NULL || registry_site_by_id(r->registry, row->row.site_id) != NULL)
+            site_table_add(&fresh, row->row.site_id, sizeof *row); /* it has none now, or a row */
+    pthread_mutex_lock(&r->lock);
+    r->bad = fresh;
+    pthread_mutex_unlock(&r->lock);
+    site_table_done(&old);
+}
+
 static void recount_all(struct remote *r, count_by *by)
 {
     struct catalogue_view *view;
@@ -483,6 +523,7 @@ static void recount_all(struct remote *r, count_by *by)
         return;
     recount(r, view, by, NULL, r->counts.states);
     recount(r, view, by, "", r->counts.registered);
+    recount_sites(r, view);
     for (size_t i = 0; i < r->plan->count; i++)
         recount(r, view, by, r->plan->settings[i].name, r->sources[i].status.states);
     catalogue_view_end(view);

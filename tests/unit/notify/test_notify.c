@@ -199,6 +199,58 @@ static void test_each_kind(void **state)
     notify_stop(n);
 }
 
+static void await_looks(unsigned count)
+{
+    int64_t until = clock_now_ms() + HANG_MS;
+    unsigned seen;
+
+    pthread_mutex_lock(&lock);
+    looks = 0;
+    pthread_mutex_unlock(&lock);
+    do {
+        usleep(2000);
+        pthread_mutex_lock(&lock);
+        seen = looks;
+        pthread_mutex_unlock(&lock);
+        assert_true(clock_now_ms() < until);
+    } while (seen < count);
+}
+
+/* Registered sitemaps are reported site by site: those of one neither hide nor end those of
+ * another. */
+static void test_registered_sitemaps_of_sites(void **state)
+{
+    static const char *const expected[] = {
+        "\"sitemaps-bad\",\"site\":\"https://a.example\",\"source\":null,\"sentence\":\"5 "
+        "sitemaps ",
+        "\"sitemaps-bad\",\"site\":\"https://b.example\",\"source\":null,\"sentence\":\"1 sitemap ",
+        "\"sitemaps-well\",\"site\":\"https://a.example\",\"source\":null,",
+    };
+    const struct notify_state shown[][2] = {
+        {{.name = "", .site = "https://a.example", .bad = 5},
+         {.name = "", .site = "https://b.example"}},
+        {{.name = "", .site = "https://b.example", .bad = 1},
+         {.name = "", .site = "https://a.example", .bad = 5}},
+        {{.name = "", .site = "https://a.example"},
+         {.name = "", .site = "https://b.example", .bad = 1}},
+    };
+    struct notify *n = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        answer_with(200);
+        pthread_mutex_lock(&lock);
+        memcpy(states, shown[i], sizeof shown[i]);
+        state_count = 2;
+        pthread_mutex_unlock(&lock);
+        n = n != NULL ? n : begin(1);
+        await(expected[i]);
+        await_looks(3);
+        assert_int_equal(count_posts(), 1);
+    }
+    notify_stop(n);
+}
+
 /* What is refused is sent again, whole and once; and a thousand events are one post and a count. */
 static void test_again_and_together(void **state)
 {
@@ -244,23 +296,6 @@ static void test_pace(void **state)
     assert_false(has_got("two"));
     assert_int_equal(count_posts(), 3);
     notify_stop(n);
-}
-
-static void await_looks(unsigned count)
-{
-    int64_t until = clock_now_ms() + HANG_MS;
-    unsigned seen;
-
-    pthread_mutex_lock(&lock);
-    looks = 0;
-    pthread_mutex_unlock(&lock);
-    do {
-        usleep(2000);
-        pthread_mutex_lock(&lock);
-        seen = looks;
-        pthread_mutex_unlock(&lock);
-        assert_true(clock_now_ms() < until);
-    } while (seen < count);
 }
 
 /* One that is worse at each look takes no place of what is said of others. */
@@ -436,6 +471,7 @@ int main(void)
     pthread_t thread;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_kind),
+        cmocka_unit_test(test_registered_sitemaps_of_sites),
         cmocka_unit_test(test_again_and_together),
         cmocka_unit_test(test_pace),
         cmocka_unit_test(test_one_does_not_hide_another),

@@ -489,6 +489,34 @@ static void keep_id(void *context, const struct check_record *record)
     *last = record->id;
 }
 
+static void keep_site(void *context, int64_t site_id, uint64_t bad)
+{
+    int64_t(*found)[2] = context;
+    (*found)[0] = (*found)[0] * 10 + site_id;
+    (*found)[1] = (*found)[1] * 10 + (int64_t)bad;
+}
+
+/* Only what the API registered, and only what is bad. */
+static void bad_ones_are_counted_by_site(void **state)
+{
+    struct write_fixture *f = *state;
+    struct catalogue_view *v;
+    int64_t found[2] = {0};
+    run_sql(
+        f,
+        "WITH n(site, source, list, loc, state) AS (VALUES (1, 0, 0, '/a', 3), (1, 0, 0, '/b', 7),"
+        " (1, 0, 0, '/c', 1), (1, 0, 0, '/d', 0), (1, 5, 0, '/a', 3), (1, 5, 1, '/l', 3),"
+        " (2, 0, 0, '/a', 1), (3, 0, 0, '/a', 2)) INSERT INTO fetch(site, source, list, loc,"
+        " state, status, marks, next_at, interval_s, failures, checked_at, good_ago,"
+        " changed_at, full_ago, since_ago, urls, bytes, one_lastmod, line)"
+        " SELECT site, source, list, loc, state, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM n");
+    assert_int_equal(catalogue_view_begin(f->c, &v), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_check_bad_sites(v, keep_site, &found), CATALOGUE_OK);
+    catalogue_view_end(v);
+    assert_int_equal(found[0], 13);
+    assert_int_equal(found[1], 21);
+}
+
 static void rows_are_listed_and_counted_by_state(void **state)
 {
     struct write_fixture *f = *state;
@@ -627,6 +655,7 @@ int main(void)
         TEST(what_nothing_names_is_left),
         TEST(what_the_api_registered_keeps_its_digests_date),
         TEST(rows_are_listed_and_counted_by_state),
+        TEST(bad_ones_are_counted_by_site),
         TEST(a_list_looks_at_a_bounded_number_of_rows),
         TEST(remarks_and_states_have_words),
     };
