@@ -295,7 +295,7 @@ def test_a_site_leaves_the_lists_of_others_a_place_on_a_host_that_they_share(sta
         for check in (False, True, False):  # a changed source is polled at once
             before = lists()
             assert server.api("PATCH", "/v1/sources/list", {"check": check}).status == 200
-            eventually(lambda: lists() > before, "the list is polled anew")
+            eventually(lambda: lists() > before, "the list is polled again")
         assert {check["check"]["state"] for check in checks()} == {"new"}, "none of the others has ended"
 
 
