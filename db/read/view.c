@@ -266,13 +266,12 @@ enum catalogue_status catalogue_view_positions(
                  const char *lastmod, const char *extensions, size_t extensions_len),
     void *context)
 {
-    /* Evaluates the condition on the index once for the call, not for each row. */
-    sqlite3_stmt *row =
-        view_statement(v, "SELECT address, loc, lastmod, extensions FROM sitemap"
-                          " WHERE address BETWEEN ?1 AND ?2"
-                          " AND (SELECT i.removed = 0 AND s.removed = 0 FROM sitemap_index AS i"
-                          "  JOIN site AS s ON s.id = i.site WHERE i.id = ?3)"
-                          " ORDER BY address");
+    /* CROSS JOIN: the condition on the index is evaluated once for the call, not for each row. */
+    sqlite3_stmt *row = view_statement(
+        v, "SELECT e.address, e.loc, e.lastmod, e.extensions FROM sitemap_index AS i"
+           " CROSS JOIN site AS s CROSS JOIN sitemap AS e WHERE i.id = ?3 AND i.removed = 0"
+           " AND s.id = i.site AND s.removed = 0 AND e.address BETWEEN ?1 AND ?2"
+           " ORDER BY e.address");
     uint64_t last = (uint64_t)first + count - 1;
     bool failed = false;
 

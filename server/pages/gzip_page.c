@@ -359,32 +359,25 @@ static bool bit_is_set(const uint64_t bits[PAGE_SEGMENT_BITS], uint32_t n)
     return (bits[n / 64] >> (n % 64)) & 1;
 }
 
-enum catalogue_status builder_changed(struct catalogue_view *v, const struct page_record *page,
-                                      const struct resource *base, uint32_t *out, uint64_t *kept)
+enum catalogue_status builder_changes(struct catalogue_view *v, const struct page_record *page,
+                                      const struct resource *base, struct page_changes *out)
 {
-    uint64_t changed[PAGE_SEGMENT_BITS] = {0};
-    enum catalogue_status status =
-        catalogue_view_segments_since(v, page->index_id, page->number, base->revision, changed);
-    uint32_t count = 0;
+    *out = (struct page_changes){.base = base};
+    enum catalogue_status status = catalogue_view_segments_since(
+        v, page->index_id, page->number, base == NULL ? 0 : base->revision, out->segments);
     for (size_t i = 0; i < PAGE_SEGMENT_BITS; i++)
-        count += (uint32_t)__builtin_popcountll(changed[i]);
-    *out = count;
-    *kept = 0;
-    for (uint32_t i = 0; i < base->segment_count; i++)
-        *kept += bit_is_set(changed, i) ? 0 : base->segments[i].raw_len;
+        out->count += (uint32_t)__builtin_popcountll(out->segments[i]);
+    for (uint32_t i = 0; base != NULL && i < base->segment_count; i++)
+        out->kept += bit_is_set(out->segments, i) ? 0 : base->segments[i].raw_len;
     return status;
 }
 
 enum catalogue_status builder_page(struct builder *b, struct catalogue_view *v, uint64_t revision,
-                                   const struct page_record *page, const struct resource *base,
-                                   struct resource **out, uint32_t *rendered)
+                                   const struct page_record *page,
+                                   const struct page_changes *changes, struct resource **out,
+                                   uint32_t *rendered)
 {
-    uint64_t changed[PAGE_SEGMENT_BITS] = {0};
-    enum catalogue_status status = catalogue_view_segments_since(
-        v, page->index_id, page->number, base == NULL ? 0 : base->revision, changed);
-    if (status != CATALOGUE_OK)
-        return status;
-
+    const struct resource *base = changes->base;
     struct snapshot_segment segments[PAGE_SEGMENTS];
     bool fresh[PAGE_SEGMENTS] = {false};
     uint32_t count = 0;
@@ -392,8 +385,8 @@ enum catalogue_status builder_page(struct builder *b, struct catalogue_view *v, 
     memset(segments, 0, sizeof segments);
     str_clear(&b->pieces);
     for (uint32_t i = 0; i < PAGE_SEGMENTS; i++) {
-        if (bit_is_set(changed, i)) {
-            status = render_segment(b, v, page, i, &segments[i]);
+        if (bit_is_set(changes->segments, i)) {
+            enum catalogue_status status = render_segment(b, v, page, i, &segments[i]);
             if (status != CATALOGUE_OK)
                 return status;
             fresh[i] = true;

@@ -72,13 +72,25 @@ void builder_free(struct builder *b);
  * first they are not. Segments are the same either way. */
 void builder_style(struct builder *b, bool style);
 
-/* Builds the snapshot of `page`, as the view shows it, at the view's `revision`. `base` (may be
- * NULL) is an older snapshot of the same page, whose untouched segments are taken over. On OK the
- * caller owns a reference to `*out`; `*rendered` is how many segments were rendered. The page must
- * have entries. */
+/* What a snapshot of a page has to render. */
+struct page_changes {
+    const struct resource *base;          /* an older snapshot of the page, or NULL; borrowed */
+    uint64_t segments[PAGE_SEGMENT_BITS]; /* bit S: segment S changed since `base` */
+    uint32_t count;                       /* of these bits */
+    uint64_t kept;                        /* bytes of the other segments, uncompressed */
+};
+
+/* Finds what changed since `base`, without rendering anything. */
+enum catalogue_status builder_changes(struct catalogue_view *v, const struct page_record *page,
+                                      const struct resource *base, struct page_changes *out);
+/* Builds the snapshot of `page`, as the view shows it, at the view's `revision`. `changes` are
+ * those of the same view; segments that did not change are taken over. On OK the caller owns a
+ * reference to `*out`; `*rendered` is how many segments were rendered. The page must have entries.
+ */
 enum catalogue_status builder_page(struct builder *b, struct catalogue_view *v, uint64_t revision,
-                                   const struct page_record *page, const struct resource *base,
-                                   struct resource **out, uint32_t *rendered);
+                                   const struct page_record *page,
+                                   const struct page_changes *changes, struct resource **out,
+                                   uint32_t *rendered);
 
 /* The same from stored segments: a snapshot of `page` as the view at `revision` shows it, if they
  * are of that state. NULL when out of memory. */
@@ -90,8 +102,3 @@ struct str *builder_buffer(struct builder *b);
  * renders and frames, zlib and its level. It includes a sample page, which shows changes that no
  * version number shows. False when out of memory. */
 bool builder_version(struct builder *b, uint64_t out[2]);
-
-/* How many segments of the page changed since `base`, without rendering any; `*kept`: the bytes of
- * the others, uncompressed. */
-enum catalogue_status builder_changed(struct catalogue_view *v, const struct page_record *page,
-                                      const struct resource *base, uint32_t *out, uint64_t *kept);

@@ -124,6 +124,7 @@ static enum catalogue_status build_page(struct publisher *p, struct builder *b,
     struct catalogue_view *v;
     struct catalogue_revisions revisions;
     struct page_record page;
+    struct page_changes changes;
     uint32_t rendered = 0;
     enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
     if (status != CATALOGUE_OK)
@@ -148,8 +149,9 @@ static enum catalogue_status build_page(struct publisher *p, struct builder *b,
         *out = page_store_writer_load(p->keeper, b, s, revisions.revision, &page);
     *loaded = *out != NULL;
     if (status == CATALOGUE_OK && *out == NULL)
-        status =
-            builder_page(b, v, revisions.revision, &page, *passing ? NULL : base, out, &rendered);
+        status = builder_changes(v, &page, *passing ? NULL : base, &changes);
+    if (status == CATALOGUE_OK && *out == NULL)
+        status = builder_page(b, v, revisions.revision, &page, &changes, out, &rendered);
 end:
     catalogue_view_end(v);
     atomic_fetch_add(&p->segments_rendered, rendered);
@@ -272,21 +274,21 @@ static bool republish(struct publisher *p, struct catalogue_view *v, uint64_t re
                       const struct page_record *page, struct place *place,
                       const struct resource *base, struct pass_budget *budget)
 {
-    uint32_t changed, rendered;
-    uint64_t kept;
+    struct page_changes changes;
+    uint32_t rendered;
     struct resource *fresh;
-    if (builder_changed(v, page, base, &changed, &kept) != CATALOGUE_OK)
+    if (builder_changes(v, page, base, &changes) != CATALOGUE_OK)
         return false;
     /* The bytes of the record are at least those of the page. */
-    if (changed > PASS_MAX_SEGMENTS || changed > budget->segments ||
-        page->bytes > kept + PASS_MAX_BYTES || budget->bytes == 0)
+    if (changes.count > PASS_MAX_SEGMENTS || changes.count > budget->segments ||
+        page->bytes > changes.kept + PASS_MAX_BYTES || budget->bytes == 0)
         return false;
-    budget->segments -= changed;
+    budget->segments -= changes.count;
     builder_style(p->builder, atomic_load(&p->styled));
     bool built =
-        builder_page(p->builder, v, revision, page, base, &fresh, &rendered) == CATALOGUE_OK;
+        builder_page(p->builder, v, revision, page, &changes, &fresh, &rendered) == CATALOGUE_OK;
     if (built) {
-        uint64_t bytes = fresh->raw_len - kept;
+        uint64_t bytes = fresh->raw_len - changes.kept;
         budget->bytes -= bytes < budget->bytes ? bytes : budget->bytes;
         atomic_fetch_add(&p->segments_rendered, rendered);
         pause_build(p, page->index_id, page->number, revision);

@@ -24,10 +24,12 @@ static size_t build_segments(struct catalogue_view *v, struct builder *b)
 {
     struct page_record page;
     struct resource *made = NULL;
+    struct page_changes changes;
     uint32_t rendered;
 
     if (catalogue_view_page(v, INDEX_ID, 1, &page) != CATALOGUE_OK ||
-        builder_page(b, v, page.revision, &page, NULL, &made, &rendered) != CATALOGUE_OK)
+        builder_changes(v, &page, NULL, &changes) != CATALOGUE_OK ||
+        builder_page(b, v, page.revision, &page, &changes, &made, &rendered) != CATALOGUE_OK)
         return 0;
     size_t len = made->gzip_len;
     resource_unref(made);
