@@ -8,9 +8,6 @@
 #include "db/read/row.h"
 #include "db/urlset.h"
 
-#define ENTRY_COLUMNS                                                                              \
-    "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at, extensions"
-
 /* For a change `h`: the history of its site is still complete from this change on. */
 #define HISTORY_IS_KEPT                                                                            \
     "h.revision >= coalesce((SELECT since FROM history_site WHERE site = h.site), 0)"

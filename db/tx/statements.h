@@ -9,6 +9,10 @@
 
 #include "db/catalogue.h"
 
+/* Of `sitemap`, in the order in which put_row_read expects them. */
+#define ENTRY_COLUMNS                                                                              \
+    "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at, extensions"
+
 enum statement {
 #define X(name, sql) ST_##name,
 #include "db/tx/statements.def"

@@ -32,6 +32,7 @@ enum tx_turn {
 
 struct effects;
 struct occupancy;
+struct put_run;
 struct recorder;
 struct tx;
 
@@ -114,6 +115,7 @@ struct tx {
     int64_t clock_offset; /* seconds from this node's clock to the log's, as last measured */
 
     enum tx_turn rehearsal; /* of the change under way */
+    struct put_run *run;    /* the statement of put_run.c under way; NULL: none */
 
     size_t expire_turn; /* place in registry.sites of the site that expiry begins with next */
 

@@ -13,6 +13,7 @@
 #include "db/history/recorder.h"
 #include "db/read/registry_store.h"
 #include "db/shared/effects.h"
+#include "db/write/apply/entry.h"
 #include "db/write/occupancy.h"
 
 /* The error of the recorders of the transaction's rows. */
@@ -49,7 +50,8 @@ bool tx_init(struct tx *tx, const struct catalogue_options *options, sqlite3 *db
             return false;
         recorder_listen(tx->recorder);
     }
-    return tx->occupancy != NULL && statements_get(&tx->statements, ST_ROLLBACK) != NULL;
+    return tx->occupancy != NULL && put_run_init(tx) == CATALOGUE_OK &&
+           statements_get(&tx->statements, ST_ROLLBACK) != NULL;
 }
 
 void tx_done(struct tx *tx)

@@ -581,6 +581,21 @@ static enum catalogue_status vacate(struct tx *tx, const struct put *put)
     return put_drop_remains(tx, put->row.address, put->url.text);
 }
 
+enum catalogue_status put_inserted(struct tx *tx, struct put *put)
+{
+    tx->changed = true;
+    enum catalogue_status status =
+        urlset_reserve(tx, put->index, put->occupancy, put->position, put->weight);
+    return status == CATALOGUE_OK ? urlset_record_age(tx, put->index, &put->row) : status;
+}
+
+enum catalogue_status put_is_known(struct tx *tx, struct put *put)
+{
+    put->outcome = PUT_KNOWN;
+    tx->serial--;
+    return put->expect_new ? CATALOGUE_OK : CATALOGUE_CORRUPT;
+}
+
 static enum catalogue_status insert(struct tx *tx, struct put *put)
 {
     struct put_row *row = &put->row;
@@ -604,28 +619,14 @@ static enum catalogue_status insert(struct tx *tx, struct put *put)
     recorder_reported(tx->recorder);
     if (status != CATALOGUE_OK)
         return status;
-    if (sqlite3_changes(tx->db) == 0) {
-        /* It is registered already, which only happens without a lookup (expect_new). */
-        put->outcome = PUT_KNOWN;
-        tx->serial--;
-        return put->expect_new ? CATALOGUE_OK : CATALOGUE_CORRUPT;
-    }
-    tx->changed = true;
-    status = urlset_reserve(tx, put->index, put->occupancy, put->position, put->weight);
-    return status == CATALOGUE_OK ? urlset_record_age(tx, put->index, row) : status;
+    return sqlite3_changes(tx->db) == 0 ? put_is_known(tx, put) : put_inserted(tx, put);
 }
 
-enum catalogue_status put_write(struct tx *tx, struct put *put)
+enum catalogue_status put_make_row(struct tx *tx, struct put *put)
 {
-    put->remarks = 0;
     bool live = put->row.found && put->from != NULL;
-    if (live && put->from == put->index && !put->relocates)
-        return update(tx, put);
-
-    enum catalogue_status status = vacate(tx, put);
-    if (status != CATALOGUE_OK)
-        return status;
     struct put_row new = {.registered_at = tx->now};
+    put->remarks = 0;
     if (live) {
         merge(put, &put->row, &new);
         if (put->owner != 0)
@@ -638,7 +639,7 @@ enum catalogue_status put_write(struct tx *tx, struct put *put)
         const char *source = put->entry->source ? put->entry->source : put->source;
         struct put_row nothing = new;
         merge(put, &nothing, &new);
-        status = tx_source(tx, source ? source : "", true, &new.source);
+        enum catalogue_status status = tx_source(tx, source ? source : "", true, &new.source);
         if (status != CATALOGUE_OK)
             return status;
     }
@@ -649,7 +650,19 @@ enum catalogue_status put_write(struct tx *tx, struct put *put)
     put->row = new;
     put->from = put->index;
     put->outcome = put->relocates ? PUT_UPDATED : live ? PUT_MOVED : PUT_CREATED;
-    return insert(tx, put);
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status put_write(struct tx *tx, struct put *put)
+{
+    if (put->row.found && put->from != NULL && put->from == put->index && !put->relocates) {
+        put->remarks = 0;
+        return update(tx, put);
+    }
+    enum catalogue_status status = vacate(tx, put);
+    if (status == CATALOGUE_OK)
+        status = put_make_row(tx, put);
+    return status == CATALOGUE_OK ? insert(tx, put) : status;
 }
 
 enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc,

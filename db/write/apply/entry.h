@@ -76,6 +76,22 @@ bool put_changes(const struct tx *tx, const struct put *put);
 void put_merge(const struct tx *tx, const struct put *put, struct put_row *out);
 /* Writes. Only after entry_locate and put_room have set RULE_OK. */
 enum catalogue_status put_write(struct tx *tx, struct put *put);
+/* Called when the entry was written: prepares the next one in the same `put`, for put_write.
+ * `*more` false: no other follows. */
+typedef enum catalogue_status put_next(void *context, bool *more);
+/* put_write, then `next`, and so on while the entries are new: up to some number of them are
+ * inserted by one statement (put_run.c), within which `next` is called. `*more`: `next` has
+ * prepared an entry that is not written yet. With PUT_KNOWN, `next` was not called. */
+enum catalogue_status put_write_run(struct tx *tx, struct put *put, put_next *next, void *context,
+                                    bool *more);
+/* On the writer's connection, before put_write_run. `tx` stays where it is. */
+enum catalogue_status put_run_init(struct tx *tx);
+
+/* The steps of an insert, for put_run.c: makes the row; then either completes the entry or, if
+ * (site, loc) exists, sets PUT_KNOWN. */
+enum catalogue_status put_make_row(struct tx *tx, struct put *put);
+enum catalogue_status put_inserted(struct tx *tx, struct put *put);
+enum catalogue_status put_is_known(struct tx *tx, struct put *put);
 /* Looks a loc up in a site or urlset (list_scope). */
 enum catalogue_status put_find(struct tx *tx, int64_t scope, const char *loc, struct put_row *row);
 /* Reads the current row of a statement with ENTRY_COLUMNS. */

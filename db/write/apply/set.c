@@ -611,90 +611,125 @@ static enum catalogue_status find_named(struct tx *tx, const struct change *chan
     return status == CATALOGUE_OK ? evaluate_state(tx, change, out->occupancy, result) : status;
 }
 
+struct bulk {
+    struct tx *tx;
+    const struct change *change;
+    struct change_result *result;
+    struct named named;
+    struct put put; /* the line at hand */
+    struct entry entry;
+    uint64_t done;    /* lines */
+    uint64_t created; /* entries before the line at hand */
+    bool was_new;     /* the line before it */
+    int more;         /* of spool_next */
+};
+
 /* Rejects a line for another index: If-Match would not cover it. */
-static void refuse_other_index(const struct change *change, const struct named *named,
-                               const struct put *put, struct change_result *result)
+static void refuse_other_index(struct bulk *b)
 {
-    if (!change->if_match || result->status != CATALOGUE_OK || put->code != RULE_OK ||
-        put->index->id == named->index->id)
+    if (!b->change->if_match || b->result->status != CATALOGUE_OK || b->put.code != RULE_OK ||
+        b->put.index->id == b->named.index->id)
         return;
     result_decline(
-        result, CATALOGUE_CONFLICT,
+        b->result, CATALOGUE_CONFLICT,
         "If-Match needs a list for one index, named by ?index=; this list has entries for others");
-    result->conflict = "precondition-on-list";
+    b->result->conflict = "precondition-on-list";
 }
 
-static enum catalogue_status apply_line(struct tx *tx, const struct change *change,
-                                        const struct entry *entry, struct put *put,
-                                        struct change_result *result);
-
-/* Repeats the lookup of an entry that was expected to be new and is not. */
-static enum catalogue_status look_again(struct tx *tx, const struct change *change,
-                                        const struct entry *entry, struct put *put,
-                                        struct change_result *result)
+/* Checks the line at hand. `*ready`: it is to be written, else it is done with. After a strict
+ * bulk's first refusal nothing is written any more, but every further bad line is still found and
+ * reported. */
+static enum catalogue_status prepare_line(struct bulk *b, bool *ready)
 {
-    put->expect_new = false;
-    return apply_line(tx, change, entry, put, result);
-}
-
-/* One line. After a strict bulk's first refusal nothing is written any more, but every further bad
- * line is still found and reported. */
-static enum catalogue_status apply_line(struct tx *tx, const struct change *change,
-                                        const struct entry *entry, struct put *put,
-                                        struct change_result *result)
-{
-    put->entry = entry;
-    put->index_name = entry->index ? entry->index : change->index_name;
-    if (!entry->loc) {
-        reject_entry(change, result, entry, RULE_LOC_MISSING, "loc");
+    struct put *put = &b->put;
+    *ready = false;
+    put->entry = &b->entry;
+    put->index_name = b->entry.index ? b->entry.index : b->change->index_name;
+    if (!b->entry.loc) {
+        reject_entry(b->change, b->result, &b->entry, RULE_LOC_MISSING, "loc");
         return CATALOGUE_OK;
     }
-    enum catalogue_status status = entry_locate(tx, put);
+    enum catalogue_status status = entry_locate(b->tx, put);
     if (status == CATALOGUE_OK)
-        status = put_check_owner(tx, put);
+        status = put_check_owner(b->tx, put);
     if (status == CATALOGUE_OK)
-        status = put_room(tx, put);
+        status = put_room(b->tx, put);
     if (status != CATALOGUE_OK)
         return status;
     /* A registered entry stays, even if it could not be placed now, and needs no room. */
-    if (put->code != RULE_OK && put->expect_new)
-        return look_again(tx, change, entry, put, result);
+    if (put->code != RULE_OK && put->expect_new) {
+        put->expect_new = false;
+        return prepare_line(b, ready);
+    }
     if (is_of_urlset(put)) {
         put->outcome = PUT_UNCHANGED;
         put->remarks = RULE_BIT(RULE_OF_URLSET);
-        count_put(change, result, put);
-        return CATALOGUE_OK;
+        count_put(b->change, b->result, put);
+    } else if (put->code != RULE_OK) {
+        status = reject_put(b->tx, b->change, b->result, put);
+        record_forbidden(b->change, b->result, put);
+    } else {
+        *ready = b->result->status == CATALOGUE_OK;
     }
-    if (put->code != RULE_OK) {
-        status = reject_put(tx, change, result, put);
-        record_forbidden(change, result, put);
-        return status;
-    }
-    if (result->status != CATALOGUE_OK)
-        return CATALOGUE_OK;
-    status = put_write(tx, put);
-    if (status == CATALOGUE_OK && put->outcome == PUT_KNOWN)
-        return look_again(tx, change, entry, put, result);
-    if (status == CATALOGUE_OK)
-        count_put(change, result, put);
     return status;
+}
+
+/* The line at hand is done with. False: the bulk ends. */
+static bool end_line(struct bulk *b)
+{
+    refuse_other_index(b);
+    b->was_new = b->result->created > b->created;
+    report_progress(b->change, ++b->done);
+    return b->done % APPLY_LOOK != 0 || !list_ends(b->tx, b->change, b->result);
+}
+
+/* Reads lines until one is ready to be written. */
+static enum catalogue_status find_line(struct bulk *b, bool *more)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    *more = false;
+    while (status == CATALOGUE_OK && (b->more = spool_next(b->change->rows, &b->entry)) == 1) {
+        /* After a new entry the next one is mostly new, too: trying to insert it costs less than a
+         * lookup. */
+        b->created = b->result->created;
+        b->put.expect_new = b->was_new && b->result->status == CATALOGUE_OK;
+        status = prepare_line(b, more);
+        if (*more || (status == CATALOGUE_OK && !end_line(b)))
+            break;
+    }
+    return status;
+}
+
+/* The line at hand was written (put_next). */
+static enum catalogue_status next_line(void *context, bool *more)
+{
+    struct bulk *b = context;
+    count_put(b->change, b->result, &b->put);
+    *more = false;
+    return end_line(b) ? find_line(b, more) : CATALOGUE_OK;
+}
+
+/* Repeats the lookup of an entry that was expected to be new and is not. */
+static enum catalogue_status look_again(struct bulk *b, bool *more)
+{
+    b->put.expect_new = false;
+    enum catalogue_status status = prepare_line(b, more);
+    return status == CATALOGUE_OK && !*more && end_line(b) ? find_line(b, more) : status;
 }
 
 enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep)
 {
-    struct put put = {.source = change->source,
-                      .list = change->list,
-                      .grant = change->grant,
-                      .pass_frozen = change->pass_frozen,
-                      .normalised = true,
-                      .of_set = true};
-    struct entry entry;
-    uint64_t done = 0;
-    int more;
-    bool was_new = false;
-    struct named named = {.index = NULL};
-    enum catalogue_status status = find_named(tx, change, result, &named);
+    struct bulk b = {.tx = tx,
+                     .change = change,
+                     .result = result,
+                     .put = {.source = change->source,
+                             .list = change->list,
+                             .grant = change->grant,
+                             .pass_frozen = change->pass_frozen,
+                             .normalised = true,
+                             .of_set = true}};
+    enum catalogue_status status = find_named(tx, change, result, &b.named);
     if (status != CATALOGUE_OK)
         return status;
     if (result->status != CATALOGUE_OK) {
@@ -702,26 +737,22 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
         return CATALOGUE_OK;
     }
     spool_rewind(change->rows);
-    while ((more = spool_next(change->rows, &entry)) == 1) {
-        /* After a new entry the next one is mostly new, too: trying to insert it costs less than a
-         * lookup. */
-        uint64_t created = result->created;
-        put.expect_new = was_new && result->status == CATALOGUE_OK;
-        status = apply_line(tx, change, &entry, &put, result);
-        if (status != CATALOGUE_OK)
-            return status;
-        refuse_other_index(change, &named, &put, result);
-        was_new = result->created > created;
-        report_progress(change, ++done);
-        if (done % APPLY_LOOK == 0 && list_ends(tx, change, result))
-            break;
+    bool more;
+    status = find_line(&b, &more);
+    while (status == CATALOGUE_OK && more) {
+        status = put_write_run(tx, &b.put, next_line, &b, &more);
+        if (status == CATALOGUE_OK && b.put.outcome == PUT_KNOWN)
+            status = look_again(&b, &more);
     }
-    if (more < 0)
+    if (status != CATALOGUE_OK)
+        return status;
+    if (b.more < 0)
         reject_stream(result);
     else if (result->status == CATALOGUE_OK && !guard_moves(tx, change, result, &status) &&
              status != CATALOGUE_OK)
         return status;
     finish_set(tx, change, result, keep);
-    return *keep && named.index ? occupancy_state(tx, named.occupancy, true, result->index_state)
-                                : CATALOGUE_OK;
+    return *keep && b.named.index
+               ? occupancy_state(tx, b.named.occupancy, true, result->index_state)
+               : CATALOGUE_OK;
 }

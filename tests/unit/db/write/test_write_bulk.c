@@ -165,6 +165,71 @@ static void known_locs_among_new_ones(void **state)
                      1);
 }
 
+static _Atomic unsigned inserts; /* statements */
+
+static int count_insert(unsigned what, void *context, void *statement, void *text)
+{
+    (void)what, (void)context, (void)text;
+    inserts += strstr(sqlite3_sql(statement), " INTO sitemap(") != NULL;
+    return 0;
+}
+
+static int trace_connection(sqlite3 *db, char **error, const void *api)
+{
+    (void)error, (void)api;
+    return sqlite3_trace_v2(db, SQLITE_TRACE_STMT, count_insert, NULL);
+}
+
+static void trace_inserts(struct write_fixture *f)
+{
+    sqlite3_auto_extension((void (*)(void))trace_connection);
+    fixture_reopen(f);
+    sqlite3_cancel_auto_extension((void (*)(void))trace_connection);
+    inserts = 0;
+}
+
+/* Some are registered, in the middle of what one statement inserts; every 50th is rejected. */
+static void make_sparse(void *context, uint64_t n, struct entry *out, char *text)
+{
+    (void)context;
+    snprintf(text, LOC_MAX_CHARS + 1, "%s/%04" PRIu64 ".xml",
+             n % 50 == 49 ? "https://other.example" : ORIGIN, n);
+    out->loc = text;
+    out->lastmod = "2026-01-02";
+    out->lastmod_state = FIELD_SET;
+}
+
+static void new_lines_share_statements(void **state)
+{
+    struct write_fixture *f = *state;
+    struct test_stream s = {.make = make_sparse, .count = 1000};
+    for (int n = 0; n < 1000; n += 90) { /* 0, 90, … 990: twelve, of which none is rejected */
+        char loc[64];
+        snprintf(loc, sizeof loc, ORIGIN "/%04d.xml", n);
+        put_plain(f, loc, n % 180 == 0 ? "2026-01-02" : NULL);
+    }
+    f->options.history_keep_ms = 86400000;
+    f->options.history_max_bytes = UINT64_MAX;
+    trace_inserts(f);
+    struct change change = {.kind = CHANGE_BULK, .skip = true, .max_findings = 64};
+    struct change_result r = apply_stream(f, change, &s);
+    assert_int_equal(r.status, CATALOGUE_OK);
+    assert_int_equal(r.rejected, 20);
+    assert_int_equal(r.unchanged, 6);
+    assert_int_equal(r.updated, 6);
+    assert_int_equal(r.created, 1000 - 20 - 12);
+    change_result_done(&r);
+    assert_true(inserts > 0 && inserts < 100);
+    /* The positions are those that one line after the other gets. */
+    assert_int_equal(position_of(f, ORIGIN "/0090.xml"), 1);
+    assert_int_equal(position_of(f, ORIGIN "/0001.xml"), 12);
+    assert_int_equal(position_of(f, ORIGIN "/0050.xml"), 12 + 48);
+    assert_int_equal(position_of(f, ORIGIN "/0998.xml"), 1000 - 20 - 1);
+    assert_int_equal(number_of(f, "SELECT max(serial) - min(serial) FROM sitemap"), 979);
+    assert_int_equal(number_of(f, "SELECT created FROM history ORDER BY revision DESC LIMIT 1"),
+                     1000 - 20 - 12);
+}
+
 static void record_progress(void *context, uint64_t done)
 {
     uint64_t *last = context;
@@ -206,6 +271,7 @@ int main(void)
         TEST(rows_that_cannot_be_read_apply_nothing),
         TEST(honours_wanted_positions),
         TEST(known_locs_among_new_ones),
+        TEST(new_lines_share_statements),
         TEST(reports_its_progress),
         TEST(a_token_of_another_site_is_told_so),
     };
