@@ -260,6 +260,7 @@ def killed(there, to, at, after, *more):
     return process.returncode != 0
 
 
+@pytest.mark.masses
 def test_killed_at_each_request_it_is_repeated_or_undone(pair):
     """Whatever the moment, the site is served as ever by one that the map names; then the command goes on, or back."""
     a, b = pair
@@ -548,6 +549,7 @@ def test_a_site_that_was_removed_here_is_imported_again(pair):
     assert "corrupt" not in b.log() and not shop(b)
 
 
+@pytest.mark.masses
 @pytest.mark.parametrize("sql", [
     "UPDATE site SET robots = printf('%.*c', 700000, 'x')", "UPDATE site SET robots = char(27) || '[2J'", "UPDATE site SET max_pages = 999999999999",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) INSERT INTO site_host SELECT (SELECT id FROM site), 'h' || i || '.example', 'alias' FROM n",
@@ -570,6 +572,7 @@ def changed(tmp_path, body, sql):
     return path.read_bytes()
 
 
+@pytest.mark.masses
 @pytest.mark.parametrize("sql", [
     "CREATE TRIGGER evil AFTER INSERT ON site BEGIN DELETE FROM sitemap; END",
     "CREATE VIEW evil AS SELECT 1",
@@ -591,6 +594,7 @@ def test_a_copy_that_is_not_sound_is_refused(pair, tmp_path, sql):
 FAR = 1 << 50
 
 
+@pytest.mark.masses
 @pytest.mark.parametrize("sql, words", [
     ("UPDATE sitemap SET digest = printf('%.*c', 257, 'a') WHERE loc LIKE '%/late.xml'", "entry at position 0 of https://shop.example.org/sitemap_index.xml: its digest of 257 bytes is malformed"),
     ("UPDATE sitemap SET digest = char(10) WHERE loc LIKE '%/late.xml'", "its digest of 1 bytes is malformed"),
@@ -621,6 +625,7 @@ def test_values_of_a_copy_are_within_their_bounds(pair, tmp_path, sql, words):
     assert found.code != 0 and words in found.out + found.err, found
 
 
+@pytest.mark.masses
 @pytest.mark.parametrize("body", [b"", b"x", b"SQLite format 3\0" + b"\xff" * 5000, b"{}" * 100_000], ids=["empty", "short", "header", "long"])
 def test_what_is_not_a_file_of_ours_is_refused(pair, body):
     b = pair[1]
