@@ -5,12 +5,13 @@ import contextlib
 import json
 import sqlite3
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from engines import BING_KEY, TOKEN, Bing, Google
-from harness import ORIGIN, eventually, sitemapd
+from harness import ORIGIN, Clock, eventually, sitemapd
 
 INDEX = ORIGIN + "/sitemap_index.xml"
 OTHER = "https://www.example.org"
@@ -223,6 +224,32 @@ def test_failures_are_reported_and_retried_later(start, google, fault, state, of
     assert site["next_at"] > site["asked_at"] and site["good_at"] is None
     assert server.wait_for_log("engine-failed")
     assert google.count("list") == 1, "not again at once"
+
+
+@pytest.mark.parametrize("fault, state, waits", [
+    ((500, b"oops"), "failed", (900, 1800, 3600, 3600)),
+    ((500, b"oops", {"Retry-After": "5000"}), "failed", (5000, 5000)),
+    ((429, b""), "busy", (60, 120, 240)),
+    ((429, b"", {"Retry-After": "120"}), "busy", (120, 120)),
+    ((403, {"error": {"code": 403, "errors": [{"reason": "forbidden"}]}}), "forbidden", (3600, 3600)),
+])
+def test_visits_after_failures_are_further_and_further_apart(start, google, tmp_path, fault, state, waits):
+    """Unless the engine names the time; and after a success the next failure counts as the first."""
+    clock, ahead = Clock(tmp_path), 0
+    server = start(sites=(), env=clock.environment, config=config(google))
+    google.fault, google.now = fault, lambda: time.time() + ahead
+    fill(server, ORIGIN)
+    seconds_of = lambda text: datetime.fromisoformat(text).timestamp()
+    asked = 0.0
+    site = lambda: sites(server, "google").get(ORIGIN, {"state": "waiting"})
+    visited = lambda want: site()["state"] == want and seconds_of(site()["asked_at"]) > asked and site()
+    wait_of = lambda one: seconds_of(one["next_at"]) - seconds_of(one["asked_at"])
+    for faulty, wait in [(True, wait) for wait in waits] + [(False, 30000), (True, waits[0])]:
+        google.fault = fault if faulty else None
+        clock.set(ahead)
+        one = eventually(lambda: visited(state if faulty else "ok"), "it is asked")
+        assert wait_of(one) == wait or not faulty
+        asked, ahead = seconds_of(one["asked_at"]), ahead + wait
 
 
 def test_refused_credentials_degrade_readyz_and_nobody_else_is_asked(start, google):
