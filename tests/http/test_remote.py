@@ -732,6 +732,31 @@ def test_entries_that_something_else_removed_are_back_after_the_next_poll(start,
         eventually(lambda: body(server, origin).count("<loc>") == 2, "all are in the index")
 
 
+def test_only_lists_that_lost_an_entry_are_read_whole_after_a_replace(start, tmp_path):
+    """A client replaces what anyone owns in one site: the next poll of another site's list is conditional."""
+    clock = Clock(tmp_path)
+    with Origin() as origin, Origin("127.0.0.3") as other:
+        one, two = (f"http://{at.address}:{at.port}" for at in (origin, other))
+        for at, base in ((origin, one), (other, two)):
+            at.answers["/list.xml"] = unless_known(index(base + "/a.xml", base + "/b.xml"))
+        server = start(sites=(), env=clock.environment, config="[fetch]\nallow_address = 127.0.0.2 127.0.0.3\nrate = 1000\n" + "".join(
+            f'[site "{name}"]\norigin = {base}\nindex = /sitemap_index.xml\n[source "{name}"]\nupstream = {base}/list.xml\ncheck = no\npoll = 10m\n' for name, base in (("one", one), ("two", two))))
+        idle = lambda: all(source["listed"] == 2 and not source["scanning"] for source in server.api("GET", "/v1/sources").json()["sources"])
+        eventually(idle, "both are read")
+        def stored():
+            with contextlib.closing(sqlite3.connect(server.database)) as db:
+                return db.execute("SELECT count(*) FROM fetch WHERE list = 1 AND etag IS NOT NULL").fetchone() == (2,)
+
+        eventually(stored, "their validators are stored")
+        asked = lambda at: [head for head in at.asked if "/list.xml" in head]
+        before = [len(asked(at)) for at in (origin, other)]
+        assert server.cli("import", "-", "--index", one + "/sitemap_index.xml", "--replace", "--source", "*", "--max-removed", "1", input=one + "/a.xml\n").code == 0
+        clock.set(700)
+        eventually(lambda: all(len(asked(at)) > n for at, n in zip((origin, other), before)), "both are polled again")
+        assert ["If-None-Match" in asked(at)[n] for at, n in zip((origin, other), before)] == [False, True]
+        eventually(lambda: server.api("GET", "/v1/sitemaps?prefix=" + quote(one, safe="")).json()["sitemaps"][1:], "what was removed is back")
+
+
 def test_what_a_freeze_held_is_in_the_index_after_a_restart_and_the_thaw(start, tmp_path):
     clock = Clock(tmp_path)
     with Origin() as origin:

@@ -22,6 +22,8 @@
 #include "db/write/guard.h"
 #include "server/rules/http/negotiate.h"
 
+#define TOUCHED_MOST 16u
+
 struct replace {
     struct tx *tx;
     const struct change *change;
@@ -35,7 +37,9 @@ struct replace {
     uint64_t foreign;   /* lines that equal an entry of another source */
     uint64_t share;     /* number of entries acted on, before the replace */
     uint64_t held;      /* of these: entries that stay because their line was rejected */
-    struct put put;     /* the current line */
+    int64_t touched[TOUCHED_MOST]; /* sources whose entries were removed */
+    size_t touched_count;          /* TOUCHED_MOST + 1: more */
+    struct put put;                /* the current line */
 };
 
 /* A sitemap that is a urlset's page: the list of an index (an export, the index itself) names it,
@@ -66,6 +70,20 @@ static bool is_to_end(const struct replace *r)
     return list_ends(r->tx, r->change, r->result);
 }
 
+/* Where entries of any owner are removed: only their sources are read again. */
+static enum catalogue_status touch_owner(struct replace *r, int64_t source)
+{
+    for (size_t i = 0; i < r->touched_count && i < TOUCHED_MOST; i++)
+        if (r->touched[i] == source)
+            return CATALOGUE_OK;
+    if (r->touched_count > TOUCHED_MOST)
+        return CATALOGUE_OK;
+    if (r->touched_count++ == TOUCHED_MOST)
+        return sources_touch(r->tx, r->index->site_id);
+    r->touched[r->touched_count - 1] = source;
+    return source_touch(r->tx, source);
+}
+
 /* One segment at a time, since SQLite keeps all rows of RETURNING in memory. */
 static enum catalogue_status prune_segment(struct replace *r, uint32_t first)
 {
@@ -92,6 +110,8 @@ static enum catalogue_status prune_segment(struct replace *r, uint32_t first)
             status = occupancy_release(tx, r->occupancy,
                                        id_address_position(sqlite3_column_int64(gone, 0)),
                                        occupancy_weight(r->index->kind, loc, len, extensions));
+        if (status == CATALOGUE_OK)
+            status = touch_owner(r, sqlite3_column_int64(gone, 3));
         if (status != CATALOGUE_OK)
             break;
         r->result->removed++;
@@ -493,9 +513,6 @@ static enum catalogue_status run_passes(struct replace *r)
     if (r->result->status == CATALOGUE_OK && read) {
         status = replace_prune(r);
         r->share += r->result->removed;
-        if (status == CATALOGUE_OK && r->result->removed > 0)
-            status = r->owner != 0 ? source_touch(r->tx, r->owner)
-                                   : sources_touch(r->tx, r->index->site_id);
         if (status == CATALOGUE_OK && r->result->status == CATALOGUE_OK)
             status = replace_park(r);
     }
