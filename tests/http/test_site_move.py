@@ -403,7 +403,7 @@ def test_messages_name_each_server_by_its_port(pair, tmp_path):
     a, b = pair
     assert a.api("POST", "/v1/sites", {"origin": SHOP}).status == 201
     assert b.api("POST", "/v1/sites", {"origin": SHOP}).status == 201
-    assert f"conflict: {b.admin} has a site" in move(a, b).err
+    assert f"conflict: {b.admin} also has a site" in move(a, b).err
     words = ["site", "move", SHOP, "--server", f"http://{a.admin}", "--to", f"two=http://{b.admin}"]
     assert "conflict: two has a site" in sitemapd(*words, env={"SITEMAPD_TOKEN": TOKEN}).err
     at = next(site["id"] for site in b.api("GET", "/v1/sites").json()["sites"] if site["origin"] == SHOP)
