@@ -1432,6 +1432,29 @@ def test_no_race_leads_out(world):
 # ---- undo --------------------------------------------------------------------------------------
 
 
+def test_the_undo_of_a_removal_restores_no_entry_whose_file_is_gone(world):
+    """Nothing would serve it, and no scan would remove it: it is reported as a conflict. One whose file is there is restored."""
+    world.folder.fill(6)
+    world.start()
+    names = world.names()
+    gone, stays = f"{ORIGIN}/many0.xml", f"{ORIGIN}/many1.xml"
+    revisions = {}
+    for loc in (gone, stays):
+        assert world.server.api("DELETE", f"/v1/sitemaps?loc={q(loc)}").status == 204
+        revisions[loc] = world.server.api("GET", "/v1/history?limit=1").json()["changes"][0]["revision"]
+    undo = lambda loc, query="": world.server.api("POST", f"/v1/history/{revisions[loc]}/undo{query}").json()
+    assert undo(stays)["created"] == 1 and undo(stays)["conflicts"] == []
+    world.folder.remove("many0.xml")
+    world.scan("?max_removed=1")
+    for query in ("", "?on_conflict=overwrite"):
+        result = undo(gone, query)
+        assert result["created"] == 0 and result["conflicts"] == [{"loc": gone, "code": "changed-since"}], result
+    assert world.names() == names - {"many0.xml"}
+    world.folder.put("many0.xml")
+    world.scan()
+    assert world.names() == names
+
+
 @pytest.mark.parametrize("mended", [True, False], ids=("mended", "as it is"))
 def test_a_scan_is_undone_while_the_index_is_frozen(world, mended):
     """A bad deploy: the page is as before at once, and at the thaw the folder is checked again."""

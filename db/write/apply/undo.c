@@ -302,6 +302,39 @@ static enum rule_code evaluate_place(const struct undo *u)
     return registry_place_in(u->registry, &url, u->to);
 }
 
+static sqlite3_stmt *of_entry(struct undo *u, enum statement which, int64_t first, int64_t site,
+                              const char *loc)
+{
+    sqlite3_stmt *row = tx_statement(u->tx, which);
+    int at = 1;
+    if (!row)
+        return NULL;
+    if (first >= 0)
+        sqlite3_bind_int64(row, at++, first);
+    sqlite3_bind_int64(row, at++, site);
+    statement_bind_text(row, at, loc);
+    return row;
+}
+
+/* Whether the entry to be restored is of a folder's file that does not exist any more, as after an
+ * API removal that the folder followed: no scan would ever remove it again, and crawlers would get
+ * 404. The undo of a scan restores the file's row with the entry. */
+static enum catalogue_status lacks_file(struct undo *u, bool is_new, bool *lacks)
+{
+    int64_t found = 0;
+    *lacks = false;
+    if (!is_new || u->change->kind != CHANGE_UNDO || u->of_source || u->has_files || !u->to ||
+        u->to->kind != LIST_INDEX || u->wanted.source <= 0)
+        return CATALOGUE_OK;
+    sqlite3_stmt *row = of_entry(u, ST_FOLDER_LACKS_FILE, -1, u->site, u->loc);
+    if (!row)
+        return tx_failure(u->tx);
+    sqlite3_bind_int64(row, 3, u->wanted.source);
+    enum catalogue_status status = statement_number(row, 0, &found);
+    *lacks = found != 0;
+    return status;
+}
+
 /* Restores the entry where it is, or releases it for `place`. One that is left as it is leaves the
  * table: also one that differs by its position alone, if an entry that stays has that. */
 static enum catalogue_status restore_entry(struct undo *u)
@@ -325,10 +358,13 @@ static enum catalogue_status restore_entry(struct undo *u)
         return drop_entry(u);
     }
     enum rule_code code = u->to && !stays ? evaluate_place(u) : RULE_OK;
-    bool left = code != RULE_OK;
-    if (!left && !same && u->since) {
+    bool left = code != RULE_OK, lacks;
+    status = lacks_file(u, !now.found, &lacks);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (!left && (lacks || (!same && u->since))) {
         code = RULE_CHANGED_SINCE;
-        left = !u->undo->overwrite;
+        left = lacks || !u->undo->overwrite;
     }
     if (code != RULE_OK)
         report_conflict(u, u->loc, code);
@@ -350,20 +386,6 @@ static enum catalogue_status restore_entry(struct undo *u)
 }
 
 /* ---- the files of a source */
-
-static sqlite3_stmt *of_entry(struct undo *u, enum statement which, int64_t first, int64_t site,
-                              const char *loc)
-{
-    sqlite3_stmt *row = tx_statement(u->tx, which);
-    int at = 1;
-    if (!row)
-        return NULL;
-    if (first >= 0)
-        sqlite3_bind_int64(row, at++, first);
-    sqlite3_bind_int64(row, at++, site);
-    statement_bind_text(row, at, loc);
-    return row;
-}
 
 static enum catalogue_status run_of_entry(struct undo *u, enum statement which, int64_t first,
                                           const struct history_row *old, const char *loc)
