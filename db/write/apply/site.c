@@ -121,9 +121,14 @@ static bool lies_below(struct name a, struct name b)
            memcmp(a.text + a.len - b.len, b.text, b.len) == 0;
 }
 
+static bool are_equal(struct name a, struct name b)
+{
+    return a.len == b.len && memcmp(a.text, b.text, b.len) == 0;
+}
+
 static bool lies_within(struct name a, struct name b)
 {
-    return lies_below(a, b) || (a.len == b.len && memcmp(a.text, b.text, b.len) == 0);
+    return lies_below(a, b) || are_equal(a, b);
 }
 
 /* A site's domain: its host without "www.". */
@@ -137,17 +142,19 @@ static struct name domain_of(struct name host)
 /* Whether `host` is above a name of another site, and not above the site's own. */
 static bool is_above(struct name host, struct name other, struct name own)
 {
-    return lies_within(other, host) && !lies_within(domain_of(own), host);
+    return lies_below(other, host) && !lies_within(domain_of(own), host);
 }
 
 /* Whether the domain of another site is closer to `host` than the site's own: `host` is in it, or
- * above it. Of example.com and www.example.com, which have the same domain, the first has it. */
+ * above it. Of example.com and www.example.com, which have the same domain, the first has it. The
+ * other's own name is not looked at here: with another port it is another server. */
 static bool is_nearer(struct name host, struct name other, struct name own)
 {
     struct name theirs = domain_of(other), ours = domain_of(own);
     bool in_ours = lies_within(host, ours) &&
                    (ours.len > theirs.len || (ours.len == theirs.len && own.len == ours.len));
-    return (lies_within(host, theirs) && !in_ours) || is_above(host, theirs, own);
+    bool in_theirs = lies_within(host, theirs) && !are_equal(host, other);
+    return (in_theirs && !in_ours) || is_above(host, theirs, own);
 }
 
 /* Whether another site's domain is closer to the host than the site's own. Does not return which

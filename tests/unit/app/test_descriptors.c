@@ -32,7 +32,7 @@ static void something_is_left(void **state)
             for (unsigned threads = 2; threads <= 32; threads += 10) {
                 struct descriptor_share share = descriptors_share(limits[i], most[k], threads);
                 uint64_t taken =
-                    share.public_connections + (uint64_t)share.admin_connections * 2 + 10 * threads;
+                    share.public_connections + (uint64_t)share.admin_connections * 2 + 6 * threads;
                 assert_true(share.public_connections >= 1 && share.admin_connections >= 1);
                 assert_true(share.public_connections <= most[k]);
                 assert_true(share.admin_connections <= most[k]);
