@@ -75,9 +75,11 @@ bool reasons_of(const struct source_standing *s, reasons_add *add, void *context
             s->serve
                 ? add_number(s, "source-held", s->held,
                              "removal is held back by the shrink guard; if its file is gone, "
-                             "crawlers get the last version in memory, else 503",
-                             "removals are held back by the shrink guard; of files that are gone, "
-                             "crawlers get the last version in memory, else 503",
+                             "crawlers get the last version in memory, else 503, and 404 if its "
+                             "URL is not below the source's url",
+                             "removals are held back by the shrink guard; of a file that is gone, "
+                             "crawlers get the last version in memory, else 503, and 404 if its "
+                             "URL is not below the source's url",
                              add, context)
                 : add_number(s, "source-held", s->held, "removal is held back by the shrink guard",
                              "removals are held back by the shrink guard", add, context);

@@ -132,7 +132,8 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
             plural(held, "entry whose URL no file of the folder has is",
                    "entries whose URLs no file of the folder has are"),
             plural(held, "it", "them"),
-            s->settings.serve ? "; crawlers get the last version of a file in memory, else 503"
+            s->settings.serve ? "; crawlers get the last version of a file in memory, else 503, "
+                                "and 404 if its URL is not below the source's url"
                               : "");
     if (outcome->result.frozen > 0 && s->frozen != outcome->result.frozen)
         source_log(s, LEVEL_INFO, "source-frozen",

@@ -1288,6 +1288,21 @@ def test_crawlers_get_the_files_whose_removal_is_held(served):
     assert [get(path).status for path in ("/plain.xml", "/packed.xml.gz", "/small.txt")] == [404] * 3
 
 
+def test_entries_below_a_former_url_whose_removal_is_held_are_reported(served):
+    """The source's URL changes, and most files are missing: nothing serves what the guard keeps, and that is said."""
+    served.folder.fill(10)
+    served.becomes({"plain.xml", "packed.xml.gz", "small.txt"} | {f"many{i}.xml" for i in range(10)})
+    served.server.stop()
+    served.folder.remove(*(f"many{i}.xml" for i in range(10)))
+    with open(os.path.join(str(served.server.folder), "sitemapd.conf"), "w") as file:
+        file.write(served.configure("serve = yes\n" + WATCHED, url=ORIGIN + "/maps/"))
+    served.server.start()
+    eventually(lambda: served.source()["held_removals"] == 13, "the guard holds the removals")
+    assert len(served.names()) == 13 and served.server.get("/many0.xml").status == 404
+    for text in (served.ready()["source-held"], served.wait_for_log("source-removals-held")[-1]):
+        assert "else 503, and 404 if its URL is not below the source's url" in text, text
+
+
 @pytest.mark.parametrize("known", [True, False], ids=("in memory", "never served"))
 def test_crawlers_do_not_get_404_for_a_file_that_is_listed_and_unreadable(served, known):
     get = served.server.get
