@@ -405,7 +405,7 @@ def test_messages_name_each_server_by_its_port(pair, tmp_path):
     assert b.api("POST", "/v1/sites", {"origin": SHOP}).status == 201
     assert f"conflict: {b.admin} also has a site" in move(a, b).err
     words = ["site", "move", SHOP, "--server", f"http://{a.admin}", "--to", f"two=http://{b.admin}"]
-    assert "conflict: two has a site" in sitemapd(*words, env={"SITEMAPD_TOKEN": TOKEN}).err
+    assert "conflict: two also has a site" in sitemapd(*words, env={"SITEMAPD_TOKEN": TOKEN}).err
     at = next(site["id"] for site in b.api("GET", "/v1/sites").json()["sites"] if site["origin"] == SHOP)
     assert b.api("DELETE", f"/v1/sites/{at}").status == 200
     assert f"copied to {b.admin}" in move(a, b).out
