@@ -1299,7 +1299,8 @@ def test_entries_below_a_former_url_whose_removal_is_held_are_reported(served):
     served.server.start()
     eventually(lambda: served.source()["held_removals"] == 13, "the guard holds the removals")
     assert len(served.names()) == 13 and served.server.get("/many0.xml").status == 404
-    for text in (served.ready()["source-held"], served.wait_for_log("source-removals-held")[-1]):
+    ready = eventually(served.ready, "it is degraded")
+    for text in (ready["source-held"], served.wait_for_log("source-removals-held")[-1]):
         assert "else 503, and 404 if its URL is not below the source's url" in text, text
 
 
