@@ -6,7 +6,8 @@
  * The statement selects from a virtual table whose rows are the entries of the run. When SQLite
  * steps to the next row, the entry that it has inserted is completed and the caller prepares the
  * next one: each entry finds the catalogue as the one before has left it, as with a statement for
- * each. What the caller then runs on the same connection only makes SQLite search again. */
+ * each. What the caller then runs on the same connection only makes SQLite search again. The table
+ * must have no trigger: SQLite would read all rows before it inserts the first (sqlite3Insert). */
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdbool.h>
