@@ -190,12 +190,16 @@ static int run_connect(sqlite3 *db, void *context, int argc, const char *const *
                        sqlite3_vtab **out, char **why)
 {
     (void)argc, (void)argv, (void)why;
-    struct run_table *table = sqlite3_malloc64(sizeof *table);
+    struct run_table *table;
+    int rc = sqlite3_declare_vtab(db, "CREATE TABLE x(" ENTRY_COLUMNS ")");
+    if (rc != SQLITE_OK)
+        return rc;
+    table = sqlite3_malloc64(sizeof *table);
     if (table == NULL)
         return SQLITE_NOMEM;
     *table = (struct run_table){.tx = context};
     *out = &table->base;
-    return sqlite3_declare_vtab(db, "CREATE TABLE x(" ENTRY_COLUMNS ")");
+    return SQLITE_OK;
 }
 
 static int run_disconnect(sqlite3_vtab *table)
