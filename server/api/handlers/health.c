@@ -408,6 +408,16 @@ static void append_json(struct reply *reply, const struct reasons *r, const stru
     str_append_text(out, "}\n");
 }
 
+static bool append_stopping(struct reasons *r, const struct app_context *app)
+{
+    bool stops = atomic_load(&app->draining);
+
+    if (stops)
+        append_reason(r, "stopping",
+                      "the server is stopping: it closes its ports after shutdown_delay");
+    return stops;
+}
+
 /* Unavailable only where nothing can be served: a server with snapshots in memory keeps serving
  * them, and an orchestrator that restarted it would throw them away. */
 enum handled health_ready(void *context, struct request *request)
@@ -459,11 +469,8 @@ enum handled health_ready(void *context, struct request *request)
     end_check(&reasons, "frozen");
     append_refusal(&reasons, app);
     end_check(&reasons, "configuration");
-    if (atomic_load(&app->draining)) {
-        append_reason(&reasons, "stopping",
-                      "the server is stopping: it closes its ports after shutdown_delay");
-        serves = false;
-    }
+    bool stops = append_stopping(&reasons, app);
+    serves = serves && !stops;
     end_check(&reasons, "shutdown");
     append_forwarding_line(&reasons.lines, app);
 
