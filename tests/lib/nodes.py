@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import os
 import threading
+import time
 
 from harness import ORIGIN, Server, eventually, locs, sitemapd
 from postgres import Server as PostgreSQL
@@ -85,6 +86,15 @@ def reasons(node):
 
 def joined(node):
     eventually(lambda: ready(node)[1].get("shared", {}).get("phase") == "joined" and "joining" not in reasons(node), "joined", within=60)
+
+
+def acknowledged(write, status):
+    """Sends a write, as clients do, until it is not `503 shared-unavailable`. A node that stands still in a transaction for
+    two seconds, as on a busy machine, loses its connection to PostgreSQL: nothing is applied."""
+    deadline = time.monotonic() + 60
+    while (reply := write()).status == 503 and reply.json()["code"] == "shared-unavailable" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert reply.status == status, reply
 
 
 def page(node):
