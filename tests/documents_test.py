@@ -63,6 +63,20 @@ def test_links(installed):
     assert count > 20
 
 
+def test_tables(installed):
+    """Each block of rows is a table: a head, the line below it, and rows of as many cells."""
+    count = 0
+    for path in documents(installed):
+        text = re.sub(r"^ *```.*?^ *```$", "", read(path), flags=re.M | re.S)
+        for block in re.findall(r"(?:^ *\|.*\n?)+", text, re.M):
+            rows = [re.split(r"(?<!\\)\|", line.strip()) for line in block.splitlines()]
+            where = (os.path.relpath(path, installed), block.splitlines()[0])
+            assert len(rows) > 2 and all(re.fullmatch(r" ?:?-+:? ?", cell) for cell in rows[1][1:-1]), where
+            assert all(len(row) == len(rows[0]) and row[0] == row[-1] == "" for row in rows), where
+            count += 1
+    assert count > 50
+
+
 def test_paths_that_are_named(installed):
     """Each is in the source, and what an operator is sent to is in the package."""
     for name in ["README.md", *(f"docs/{n}" for n in os.listdir(os.path.join(ROOT, "docs")) if n.endswith(".md"))]:
