@@ -66,8 +66,8 @@ const struct setting config_settings[] = {
          "SIGTERM ends the wait. Service managers must wait 10 s longer before they send SIGKILL."},
     {"server", "strict_host", SETTING_BOOL, IN(strict_host), .fallback = "no",
      LIVE("SITEMAPD_SERVER_STRICT_HOST"),
-     .doc =
-         "Answer only to the hosts of sites (421 to others), even while there is only one site."},
+     .doc = "Answer only requests for hosts of sites (421 to others), even if there is only one "
+            "site."},
     {"server", "page_style", SETTING_BOOL, IN(page_style), .fallback = "yes",
      LIVE("SITEMAPD_SERVER_PAGE_STYLE"),
      .doc = "Make browsers show indexes and urlsets as tables, by a processing instruction that "
@@ -124,8 +124,8 @@ const struct setting config_settings[] = {
      .doc = "API token in addition to those in the catalogue, at least 32 characters."},
     {"admin", "max_suspended", SETTING_COUNT, IN(max_suspended), .min = 1, .max = 1000000,
      .fallback = "4096", FILE_AND("SITEMAPD_ADMIN_MAX_SUSPENDED"),
-     .doc = "Maximum number of requests that may wait: for a write, for a page that is not in "
-            "memory, or for changes (at most half of them)."},
+     .doc = "Maximum number of requests that may wait on each listener: for a write, for a page "
+            "that is not in memory, or for changes (at most half of them)."},
 
     {"catalogue", "database", SETTING_PATH, IN(database), FILE_AND("SITEMAPD_DATABASE"),
      .example = "/var/lib/sitemapd/catalogue.db",
@@ -141,7 +141,7 @@ const struct setting config_settings[] = {
     {"catalogue", "shrink_guard", SETTING_PERCENT, IN(shrink_guard_percent), .max = 100,
      .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
      .doc = "Share of an index, or of the part that a replace covers, that one change may remove; "
-            "a larger removal is held back. 0 turns this off."},
+            "a larger removal is rejected or held back. 0 turns this off."},
 
     {"shared", "database", SETTING_POSTGRES, IN(shared_database), FILE_AND("SITEMAPD_SHARED"),
      .example = "postgresql://sitemapd@db1.internal,db2.internal/sitemapd",
@@ -317,8 +317,8 @@ static const struct setting site_settings[] = {
     {SITE_SETTING("check", SETTING_BOOL), IN_SITE(check), .fallback = "no",
      .doc = "Poll the registered sitemaps and report those that are broken."},
     {SITE_SETTING("connect", SETTING_ADDRESS), IN_SITE(connect), .example = "192.0.2.7:443",
-     .doc = "Address and port of the web server that has the site's sitemaps, if its name already "
-            "points to this server; polls connect there."},
+     .doc = "Address and port of the web server that has the site's sitemaps, if the site's name "
+            "already points to this server; polls connect there."},
     {SITE_SETTING("public_check", SETTING_BOOL), IN_SITE(public_check), .fallback = "yes",
      .doc = "With connect: also fetch sitemaps, a few of each source a day, from their public "
             "address, and report those that differ (public-differs)."},

@@ -66,7 +66,8 @@
 #define SOURCE_SERVE(X)                                                                            \
     X(SERVE, yes_no, serve, serve, "serve", "serve", false, , , ,                                  \
       "The public listener serves its files, or copies of the sitemaps that its upstream lists.",  \
-      "", "serve the files of the folder", "do not (the default)")
+      "", "serve the files of the folder, or copies of the sitemaps that the upstream lists",      \
+      "do not (the default)")
 
 #define SOURCE_SETTINGS_OF_FOLDER(X)   SOURCE_PLACES_OF_FOLDER(X) SOURCE_READING_OF_FOLDER(X)
 #define SOURCE_SETTINGS_OF_UPSTREAM(X) SOURCE_PLACES_OF_UPSTREAM(X) SOURCE_READING_OF_UPSTREAM(X)
