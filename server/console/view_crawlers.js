@@ -17,7 +17,7 @@ function stateOf(one) {
 
 const crawlerLink = (one) => link('#/crawler/' + encodeURIComponent(one.name), named(one.name));
 
-export const COVERS = 'Pages of indexes and urlsets count; the view of a sitemap shows who fetched it.';
+export const COVERS = 'Only pages of indexes and urlsets are counted here. The view of a sitemap shows which crawlers fetched it.';
 
 /* "Googlebot has the newest version of the 3 pages it fetches, as of 12:04." */
 export function crawlerSentence(one, linked = true) {
@@ -58,7 +58,7 @@ function note(answer) {
   if (!answer.since) return none('Visits are not counted (crawlers = no in the configuration).');
   const first = answer.crawlers.map((one) => one.days[0]?.day).filter(Boolean).sort()[0];
   const imported = first && first < answer.since.slice(0, 10) && [' Earlier days, from ', first, ' on, were imported from logs.'];
-  return none(COVERS, ' This server counts since ', time(answer.since), '; answers of a cache in front of it do not reach it.', imported);
+  return none(COVERS, ' Counting began ', time(answer.since), '. Requests that a cache answers are not counted.', imported);
 }
 
 export async function crawlers() {

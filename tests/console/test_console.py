@@ -144,7 +144,7 @@ def test_overview(console, server):
     assert "Needs attention" in text and "folder: 1 file is rejected" in text
     assert "255\nsitemaps" in text and INDEX in text
     assert re.search(r"Googlebot has the newest version of the page it fetches, as of ", text)
-    assert "the view of a sitemap shows who fetched it" in text
+    assert "The view of a sitemap shows which crawlers fetched it" in text
     assert "folder: 4 sitemaps listed, 1 rejected" in text
 
 
@@ -236,7 +236,7 @@ def test_imported_days_are_kept_apart_from_counted_ones(console, driver, tmp_pat
         there = Console(driver, other)
         eventually(lambda: other.api("GET", "/v1/crawlers").json()["crawlers"], "the imported day")
         there.open("crawlers", other.token)
-        assert f"Earlier days, from {day} on, were imported from logs." in there.text() and "This server counts since" in there.text()
+        assert f"Earlier days, from {day} on, were imported from logs." in there.text() and "Counting began" in there.text()
     finally:
         console.leave()
         console.asked()
