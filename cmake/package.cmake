@@ -13,7 +13,6 @@ install(FILES ${PROJECT_SOURCE_DIR}/deploy/logrotate/sitemapd
   DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/logrotate.d)
 file(GLOB units ${PROJECT_SOURCE_DIR}/deploy/systemd/*.service ${PROJECT_SOURCE_DIR}/deploy/systemd/*.socket)
 install(FILES ${units} DESTINATION lib/systemd/system)
-install(FILES ${PROJECT_SOURCE_DIR}/deploy/debian/static-user.conf DESTINATION lib/systemd/system/sitemapd.service.d)
 # The documents lie as they do in the source, with what they refer to, so that their links hold. A
 # component, for the test of that; a package takes all of them. (tests/documents_test.py)
 file(GLOB documents ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.svg ${PROJECT_SOURCE_DIR}/docs/*.png)
