@@ -48,7 +48,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{ end }}
 
-{{/* sitemapd.conf. The admin listener answers to the names of its Service. A node of several answers until no Service leads to it. */}}
+{{/* sitemapd.conf. The admin listener answers to the names of its Service. A node of a shared catalogue that is being stopped answers requests until no Service routes to it. */}}
 {{- define "sitemapd.configuration" -}}
 {{- $service := printf "%s-admin" (include "sitemapd.name" .) }}
 {{- $namespace := printf "%s.%s" $service .Release.Namespace }}
@@ -73,7 +73,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* "yes" where the configuration has the server ask others: it polls, notifies, traces, or asks a search engine. */}}
+{{/* "yes" if the configuration makes the server poll, notify, trace, or query a search engine. */}}
 {{- define "sitemapd.asksOthers" -}}
 {{- $asks := or (dig "notify" "url" "" .Values.settings) (dig "trace" "endpoint" "" .Values.settings) }}
 {{- range $section, $_ := .Values.settings }}{{ if hasPrefix "engine " $section }}{{ $asks = "yes" }}{{ end }}{{ end }}
@@ -82,7 +82,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if $asks }}yes{{ end }}
 {{- end }}
 
-{{/* The hosts of the sites' origins as a JSON list, where public.hosts does not name others. */}}
+{{/* public.hosts, or else the hosts of the sites' origins, as a JSON list. */}}
 {{- define "sitemapd.hosts" -}}
 {{- $hosts := .Values.public.hosts }}
 {{- if not $hosts }}
@@ -92,7 +92,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $hosts | uniq | toJson }}
 {{- end }}
 
-{{/* Where PostgreSQL has the log: one database for all shards. */}}
+{{/* The URL and schema of the shared log: one database for all shards. */}}
 {{- define "sitemapd.sharedEnv" -}}
 - name: SITEMAPD_SHARED
   valueFrom:
