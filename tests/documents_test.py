@@ -121,6 +121,19 @@ def test_the_symptoms_come_first():
     assert first.count('<a id="') == text.count('<a id="')
 
 
+def test_log_events_that_are_named():
+    """What a document says is in the log is an event that the server logs, and not a reason of /readyz."""
+    paths = [os.path.join(path, name) for top in ("server", "db") for path, _, names in os.walk(os.path.join(ROOT, top)) for name in names]
+    sources = "".join(read(path) for path in paths if path.endswith(".c"))
+    events = set(re.findall(r'\w*(?:log|report|record|event)\w*\([^;"]*(?:"[^"]*"[^;"]*)?"([a-z]+(?:-[a-z]+)+)"', sources))
+    count = 0
+    for path in documents(os.path.join(ROOT, "docs")):
+        for name in re.findall(r"`([a-z]+(?:-[a-z]+)+)` in the log", re.sub(r"\n +|\n", " ", read(path))):
+            assert name in events, (os.path.basename(path), name)
+            count += 1
+    assert count > 20
+
+
 def test_configurations_are_valid(tmp_path):
     """A reader pastes them as they are. Only files that they name may be missing."""
     path, count = tmp_path / "sitemapd.conf", 0
