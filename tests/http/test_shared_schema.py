@@ -6,7 +6,7 @@ from concurrent import futures
 import pytest
 
 from harness import TOKEN, ask, eventually, sitemapd
-from nodes import Cluster, acknowledged, equal, joined, loc, reasons, served, until_its_end
+from nodes import Cluster, equal, joined, loc, reasons, served, until_its_end
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def test_two_catalogues_in_one_database_do_not_see_each_other(cluster, beside):
 
     def write(node, name):
         for i in range(20):
-            acknowledged(lambda i=i: node.register(loc(f"{name}-{i}")), 201)
-            acknowledged(lambda i=i: node.bulk([loc(f"{name}-list-{i}-{j}") for j in range(20)]), 200)
+            assert node.register(loc(f"{name}-{i}")).status == 201
+            assert node.bulk([loc(f"{name}-list-{i}-{j}") for j in range(20)]).status == 200
         return {loc(f"{name}-{i}") for i in range(20)} | {loc(f"{name}-list-{i}-{j}") for i in range(20) for j in range(20)}
 
     with futures.ThreadPoolExecutor(4) as pool:
