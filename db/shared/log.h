@@ -198,6 +198,10 @@ struct shared_log_calls {
     /* YES, NO, UNKNOWN and nothing else. Fills in record->position. */
     enum shared_outcome (*commit)(struct shared_log *log, struct shared_record *record,
                                   int64_t deadline_ms);
+    /* Instead of `commit`, for writes that append nothing: ends the transaction. YES: all records
+     * are as durable as an appended one, so what they show may be acknowledged. One may be visible
+     * without that: after a restart of PostgreSQL, or if a wait for a standby was cut short. */
+    enum shared_outcome (*confirm)(struct shared_log *log, int64_t deadline_ms);
     void (*rollback)(struct shared_log *log); /* waits a second at most */
     /* Finds the outcome after UNKNOWN, on another connection and with the lock: YES (committed and
      * durable), NO (it never will be) or UNKNOWN (try again). */

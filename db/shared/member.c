@@ -626,6 +626,17 @@ static enum catalogue_status commit_there(struct member *m, struct shared_record
     return standing_record_commit(&m->standing, m->log, outcome);
 }
 
+/* Ends a transaction that has no record. What it found, such as an earlier change that the client
+ * repeats, is acknowledged only once it is durable. */
+static enum catalogue_status confirm(struct member *m)
+{
+    if (!m->entered) /* only the node's own tables */
+        return CATALOGUE_OK;
+    m->entered = false;
+    return standing_record_outcome(&m->standing, m->log,
+                                   m->log->calls->confirm(m->log, clock_now_ms() + COMMIT_MS));
+}
+
 /* Between the stamp and COMMIT. */
 static enum catalogue_status append(void *context, struct tx *tx)
 {
@@ -633,11 +644,10 @@ static enum catalogue_status append(void *context, struct tx *tx)
     enum catalogue_status status = effects_end(m->effects);
     if (status != CATALOGUE_OK)
         return status;
-    if (!effects_are_any(m->effects)) {         /* only the node's own tables */
+    if (!effects_are_any(m->effects)) {
         if (tx->revision != tx->found_revision) /* its rows were not recorded: no local commit */
             return CATALOGUE_UNAVAILABLE;
-        member_leave(m);
-        return CATALOGUE_OK;
+        return confirm(m);
     }
     if (!m->entered)
         return CATALOGUE_SHARED_AWAY;

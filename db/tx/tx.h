@@ -26,7 +26,7 @@
 enum tx_turn {
     TX_FIRST_TRY, /* in the writer, which stops it if others wait and it has not written yet */
     TX_REHEARSAL, /* on a private connection; ends at the first write, unless it is a dry run */
-    TX_DECIDED,   /* in the writer: the change writes nothing; only its answer is stored */
+    TX_DECIDED,   /* in the writer: the change writes nothing; its answer is stored or confirmed */
     TX_FINAL,     /* in the writer, to its end */
 };
 

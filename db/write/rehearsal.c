@@ -9,7 +9,8 @@
  *   - a dry run, or a change that was rejected or wrote nothing, is answered: the answer is that
  *     of the private connection's revision, which is not older than the request;
  *   - a change that wrote nothing and has an Idempotency-Key returns to the writer, which stores
- *     the answer;
+ *     the answer; in a shared catalogue each one does, since what it found must be durable
+ *     (`confirm`, db/shared/log.h);
  *   - a change that would write returns to the writer at once, which applies it to the end.
  * Sites take turns here as in the writer's queue. */
 #include "db/write/writer.h"
@@ -128,14 +129,16 @@ static void rehearse(struct rehearsal *r, struct write_request *request)
         tx_rollback(&s.tx);
     stage_close(&s);
     bool answers = status == CATALOGUE_OK && is_answer(request);
-    bool keeps = answers && request->change.key != NULL && !request->change.dry_run &&
-                 request->result.status == CATALOGUE_OK && !request->result.repeated;
-    if (answers && !keeps) {
+    bool applied = answers && !request->change.dry_run && request->result.status == CATALOGUE_OK;
+    bool repeated = request->result.repeated;
+    bool returns = applied && (r->writer->catalogue->member != NULL ||
+                               (request->change.key != NULL && !repeated));
+    if (answers && !returns) {
         atomic_fetch_add(&r->answered, 1);
         request->result.changed = false;
         writer_answer(r->writer, request);
     } else {
-        request->turn = keeps ? TX_DECIDED : TX_FINAL;
+        request->turn = applied && !repeated ? TX_DECIDED : TX_FINAL;
         writer_requeue(r->writer, request);
     }
 }

@@ -412,6 +412,29 @@ def test_what_nobody_knew_a_key_answers_on_any_node(cluster):
 
 
 @pytest.mark.own_postgres
+def test_what_no_standby_has_is_not_acknowledged(cluster):
+    """A PostgreSQL that restarts shows a record that no standby has: it would be gone after a failover, and a client that
+    repeats its write would believe that it is safe."""
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": f"{int(seconds(4))}s"} | faster(4))
+    joined(a)
+    call, key = ("POST", "/v1/sitemaps", {"loc": loc("one")}), {"Idempotency-Key": "k1"}
+    cluster.postgres.set(synchronous_standby_names="'nobody'")
+    begun = lambda: (reply := a.api(*call, headers=key)).status != 503 and reply  # 503: its time was over before the commit
+    problem(eventually(begun, "the commit waits"), 504, "outcome-unknown")
+    cluster.postgres.kill()
+    cluster.postgres.start(database=False)
+    eventually(lambda: loc("one") in served(a), "the record is applied", within=60)
+    whole = "PUT", "/v1/sitemaps?index=/sitemap_index.xml", [{"loc": loc("one")}]
+    for reply in (a.api(*call, headers=key), a.api(*call), a.api(*whole)):
+        problem(reply, 503)  # or busy: the one before it still waits
+    cluster.postgres.set(synchronous_standby_names="''")
+    again = eventually(lambda: (reply := a.api(*call, headers=key)).status < 300 and reply, "acknowledged", within=60)
+    assert again.status == 201 and again["Idempotency-Replayed"] == "true", again.body
+    unchanged = a.api(*call)
+    assert (unchanged.status, unchanged.json()["unchanged"]) == (200, 1), unchanged.body
+
+
+@pytest.mark.own_postgres
 def test_a_stop_does_not_wait_for_postgresql(cluster):
     """It stands still, as a machine that is gone, with a commit under way: Docker kills after ten seconds."""
     a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "600s"})

@@ -389,6 +389,8 @@ static enum shared_outcome call(const char *what)
         outcome = do_commit();
     else if (strcmp(what, "rollback") == 0)
         calls->rollback(node);
+    else if (strcmp(what, "confirm") == 0)
+        outcome = calls->confirm(node, deadline(1));
     else if (strcmp(what, "settle") == 0)
         outcome = calls->settle(node, words[1], deadline(2));
     else if (strcmp(what, "wait") == 0)

@@ -288,6 +288,23 @@ def test_a_wait_for_the_standby_that_is_cut_short(nodes, founder, database, serv
     assert founder("settle", told["id"]) == "yes"
 
 
+def test_what_no_standby_has_is_not_confirmed(nodes, founder, database, server):
+    """A record whose wait was cut short is visible to all, and gone after a failover."""
+    where = database_of(database)
+    other = joined(nodes, founder, database, "other")
+    nobody_is_standby(server)
+    commit_that_waits(founder, server, "one", where)
+    server.sql(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'sitemapd founder' AND datname = '{where}'")
+    assert founder.answer()["outcome"] == "unknown"
+    assert other.catch_up() == ["one"]
+    assert other("begin", 1 << 20) == "yes" and other("confirm", 500) == "unknown"
+    server.set(synchronous_standby_names="''")
+    assert other("begin", 1 << 20) == "yes" and other("confirm") == "yes"
+    nobody_is_standby(server)
+    assert other("begin", 1 << 20) == "yes" and other("confirm") == "yes"  # known since: no commit, which would wait
+    server.set(synchronous_standby_names="''")
+
+
 def test_a_commit_whose_standby_is_away_ends_in_time(nodes, founder, database, server):
     nobody_is_standby(server)
     assert founder("begin", 1 << 20) == "yes" and founder("add", "one") == "yes"

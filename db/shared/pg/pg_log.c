@@ -612,6 +612,43 @@ static const uint8_t *news_key(const struct pg_log *l, uint8_t key[SHARED_KEY_BY
     return good ? key : NULL;
 }
 
+/* Runs the batch, which ends the transaction with a COMMIT. After a YES, everything up to record
+ * `seq` is durable: it is earlier in the server's WAL than this commit. */
+static enum shared_outcome run_commit(struct pg_log *l, uint64_t seq, int64_t deadline_ms)
+{
+    struct pg_results r;
+
+    send_idle_timeout(l);
+    pg_send(&l->session, PG_COMMIT, NULL, 0);
+    size_t last = l->session.queued > 0 ? l->session.queued - 1 : 0;
+    enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
+
+    outcome = check_commit(&l->session, outcome, r.at[last]);
+    pg_results_clear(&r);
+    if (outcome == SHARED_NO)
+        return abandon(l, outcome);
+    l->is_open = false;
+    if (outcome == SHARED_UNKNOWN) {
+        pg_session_drop(&l->session);
+        return outcome;
+    }
+    l->durable = seq;
+    l->durable_number = l->session.number;
+    return outcome;
+}
+
+static enum shared_outcome confirm(struct shared_log *log, int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+
+    if (!l->is_open || l->session.conn == NULL)
+        return abandon(l, SHARED_NO);
+    if (l->durable_number == l->session.number && l->durable >= l->head.seq)
+        return abandon(l, SHARED_YES);
+    pg_send(&l->session, PG_MARK, NULL, 0);
+    return run_commit(l, l->head.seq, deadline_ms);
+}
+
 static enum shared_outcome commit(struct shared_log *log, struct shared_record *record,
                                   int64_t deadline_ms)
 {
@@ -619,7 +656,6 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
     uint8_t hash[SHARED_CHAIN_BYTES];
     const void *rest;
     size_t size;
-    struct pg_results r;
 
     if (!l->is_open || l->session.conn == NULL)
         return abandon(l, SHARED_NO);
@@ -655,20 +691,7 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
 
     pg_send(&l->session, PG_RECORD_ADD, values, sizeof values / sizeof values[0]);
     pg_send(&l->session, PG_NOTIFY, notice, 2);
-    send_idle_timeout(l);
-    pg_send(&l->session, PG_COMMIT, NULL, 0);
-    size_t last = l->session.queued > 0 ? l->session.queued - 1 : 0;
-    enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
-
-    outcome = check_commit(&l->session, outcome, r.at[last]);
-
-    pg_results_clear(&r);
-    if (outcome == SHARED_NO)
-        return abandon(l, outcome);
-    l->is_open = false;
-    if (outcome == SHARED_UNKNOWN)
-        pg_session_drop(&l->session);
-    return outcome;
+    return run_commit(l, record->position.seq, deadline_ms);
 }
 
 /* Not the number of a record: those count from 0. */
@@ -801,6 +824,7 @@ static const struct shared_log_calls calls = {
     .unix_ms = unix_ms_there,
     .older_are_gone = older_are_gone,
     .commit = commit,
+    .confirm = confirm,
     .rollback = rollback,
     .settle = settle,
     .probe = probe,

@@ -40,11 +40,13 @@ struct pg_log {
     struct shared_position head; /* the record before the current one */
     uint64_t total;              /* packed bytes up to it */
     int64_t parts;               /* of the current one, sent */
-    int64_t clock_offset_ms;     /* from this node's monotonic clock to the server's Unix time */
-    int64_t asked_ms;            /* when the transaction last got a query */
-    int64_t stay_ms;             /* during a tail: when to send the next query */
-    int64_t awaited_since_ms;    /* since when another node waits for the lock; 0: none */
-    int64_t deadline_ms;         /* of the current call */
+    /* Up to this record the connection `durable_number` knows the log to be durable. */
+    uint64_t durable, durable_number;
+    int64_t clock_offset_ms;  /* from this node's monotonic clock to the server's Unix time */
+    int64_t asked_ms;         /* when the transaction last got a query */
+    int64_t stay_ms;          /* during a tail: when to send the next query */
+    int64_t awaited_since_ms; /* since when another node waits for the lock; 0: none */
+    int64_t deadline_ms;      /* of the current call */
 
     /* Locks that the connection `lists_number` shares. */
     uint64_t lists_number;

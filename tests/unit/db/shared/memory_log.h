@@ -395,6 +395,16 @@ static inline enum shared_outcome memory_commit(struct shared_log *log,
     return fault == MEMORY_GOOD ? SHARED_YES : fault == MEMORY_NO ? SHARED_NO : SHARED_UNKNOWN;
 }
 
+static inline enum shared_outcome memory_confirm(struct shared_log *log, int64_t deadline_ms)
+{
+    (void)deadline_ms;
+    pthread_mutex_lock(&memory.lock);
+    enum memory_fault fault = memory_take_fault(memory_of(log), true);
+    pthread_mutex_unlock(&memory.lock);
+    memory_rollback(log);
+    return fault == MEMORY_GOOD ? SHARED_YES : fault == MEMORY_NO ? SHARED_NO : SHARED_UNKNOWN;
+}
+
 static inline enum shared_outcome memory_settle(struct shared_log *log, const char *id,
                                                 int64_t deadline_ms)
 {
@@ -567,6 +577,7 @@ static const struct shared_log_calls memory_calls = {
     .unix_ms = memory_unix_ms,
     .older_are_gone = memory_older,
     .commit = memory_commit,
+    .confirm = memory_confirm,
     .rollback = memory_rollback,
     .settle = memory_settle,
     .tail = memory_tail,
