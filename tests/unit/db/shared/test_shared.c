@@ -243,6 +243,27 @@ static void what_one_writes_all_have(void **state)
     cluster_close(&k);
 }
 
+/* What it repeats may be a record that a failover loses. */
+static void what_changes_nothing_is_confirmed(void **state)
+{
+    static const enum memory_fault faults[] = {MEMORY_NO, MEMORY_LOST, MEMORY_UNKNOWN};
+    struct cluster k;
+    (void)state;
+    cluster_open(&k);
+    struct node *n = &k.nodes[1];
+    assert_int_equal(put_plain(&n->f, ORIGIN "/m/0.xml", "2026-01-01").status, CATALOGUE_OK);
+    uint64_t before = head();
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        memory_fault(n->name, faults[i]);
+        assert_int_equal(put_plain(&n->f, ORIGIN "/m/0.xml", "2026-01-01").status,
+                         CATALOGUE_SHARED_AWAY);
+        memory_fault(n->name, MEMORY_GOOD);
+        assert_int_equal(put_plain(&n->f, ORIGIN "/m/0.xml", "2026-01-01").status, CATALOGUE_OK);
+    }
+    assert_int_equal(head(), before);
+    cluster_close(&k);
+}
+
 static void outcomes_are_reported_as_they_are(void **state)
 {
     static const struct {
@@ -1672,6 +1693,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_one_writes_all_have),
+        cmocka_unit_test(what_changes_nothing_is_confirmed),
         cmocka_unit_test(outcomes_are_reported_as_they_are),
         cmocka_unit_test(what_is_in_the_log_is_not_refused),
         cmocka_unit_test(nothing_is_written_while_the_log_is_away),
