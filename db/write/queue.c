@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The queue of writes: two lines, bounds for each site, deadlines. */
+/* The queue of writes: two lines, bounds and turns of sites, deadlines. */
 #include "db/write/queue.h"
 
 #include <time.h>
@@ -18,6 +18,29 @@ static void line_append(struct request_line *line, struct write_request *request
     request->next = NULL;
     *line->last = request;
     line->last = &request->next;
+    line->last_round = request->round;
+}
+
+/* Inserts the requests of `list`, which are in the order of their rounds, into a line that is, too:
+ * each before (`front`) or behind the others of its round. */
+static void line_insert(struct request_line *line, struct write_request *list, bool front)
+{
+    struct write_request **at = &line->first;
+    while (list != NULL) {
+        struct write_request *request = list;
+        list = request->next;
+        if (line->first != NULL && line->last_round < request->round + !front)
+            at = line->last; /* mostly */
+        while (*at != NULL && (*at)->round < request->round + !front)
+            at = &(*at)->next;
+        request->next = *at;
+        *at = request;
+        at = &request->next;
+        if (*at == NULL) {
+            line->last = at;
+            line->last_round = request->round;
+        }
+    }
 }
 
 void queue_init(struct queue *q, size_t max)
@@ -26,6 +49,7 @@ void queue_init(struct queue *q, size_t max)
     line_init(&q->alone);
     q->depth = 0;
     q->turns = 1;
+    q->round = 0;
     q->last_site = QUEUE_NO_SITE;
     q->all_sites = (struct queue_site){.waiting = 0};
     q->sites = (struct site_table){0};
@@ -75,9 +99,23 @@ static void record_popped(struct queue *q, struct write_request *request)
 {
     struct queue_site *site = request->of_site;
     q->depth--;
-    if (site != NULL && --site->waiting == 0 && site != &q->all_sites)
-        site_table_remove(&q->sites, site);
+    if (site != NULL && --site->waiting == 0) {
+        site->round = 0;
+        if (site != &q->all_sites)
+            site_table_remove(&q->sites, site);
+    }
     request->of_site = NULL;
+}
+
+/* Queues a small change in the round after that of its site's last one that waits, else in the
+ * current one. So it waits for one change of each other site, however many that site has queued. */
+static void push_small(struct queue *q, struct write_request *request)
+{
+    struct queue_site *site = request->of_site;
+    request->round = site->round > q->round ? site->round : q->round;
+    site->round = request->round + 1;
+    request->next = NULL;
+    line_insert(&q->small, request, false);
 }
 
 static void record_turn(struct queue *q, int64_t site_id, struct queue_site *site)
@@ -105,7 +143,10 @@ enum queue_answer queue_push(struct queue *q, struct write_request *request)
     } else if (!record_pushed(q, request)) {
         answer = QUEUE_NO_MEMORY;
     } else {
-        line_append(apply_alone(request->change.kind) ? &q->alone : &q->small, request);
+        if (apply_alone(request->change.kind))
+            line_append(&q->alone, request);
+        else
+            push_small(q, request);
         if (q->depth++ == 0)
             pthread_cond_signal(&q->dated);
         pthread_cond_signal(&q->arrived);
@@ -210,6 +251,8 @@ struct write_request *queue_pop(struct queue *q, enum queue_turn turn)
         max = move_to_front(q, turn == QUEUE_DRY) ? 1 : 0;
         if (max > 0)
             record_turn(q, line->first->change.grant.site_id, line->first->of_site);
+    } else if (line->first != NULL && line->first->round >= q->round) {
+        q->round = line->first->round + 1;
     }
     first = line->first;
     end = &line->first;
@@ -304,18 +347,15 @@ struct write_request *queue_pop_expired(struct queue *q, int64_t now_ms)
 void queue_return(struct queue *q, bool alone, struct write_request *list)
 {
     struct request_line *line = alone ? &q->alone : &q->small;
-    struct write_request **end = &list;
     if (list == NULL)
         return;
     pthread_mutex_lock(&q->lock);
-    for (; *end != NULL; end = &(*end)->next) {
+    for (struct write_request *r = list; r != NULL; r = r->next) {
         q->depth++;
-        record_pushed(q, *end);
+        if (record_pushed(q, r) && r->of_site->round <= r->round)
+            r->of_site->round = r->round + 1;
     }
-    *end = line->first;
-    if (line->first == NULL)
-        line->last = end;
-    line->first = list;
+    line_insert(line, list, true);
     pthread_cond_signal(
         &q->dated); /* their deadlines are earlier than the one that is waited for */
     pthread_mutex_unlock(&q->lock);
@@ -332,14 +372,14 @@ void queue_requeue(struct queue *q, struct write_request *request)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* A line is ordered by deadline, since all requests may wait equally long; requests that have begun
- * have no deadline. */
+/* Requests that have begun have no deadline. */
 static int64_t earliest_of(const struct request_line *line)
 {
-    const struct write_request *r = line->first;
-    while (r != NULL && r->begun)
-        r = r->next;
-    return r != NULL ? r->deadline_ms : INT64_MAX;
+    int64_t earliest_ms = INT64_MAX;
+    for (const struct write_request *r = line->first; r != NULL; r = r->next)
+        if (!r->begun && r->deadline_ms < earliest_ms)
+            earliest_ms = r->deadline_ms;
+    return earliest_ms;
 }
 
 static int64_t earliest(const struct queue *q)

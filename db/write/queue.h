@@ -24,6 +24,7 @@ struct write_request {
     void *done_context;
     struct change_result result;
     int64_t deadline_ms;        /* by clock_now_ms */
+    uint64_t round;             /* of a small change: its place in the line */
     bool begun;                 /* some of its steps were applied: no deadline */
     enum tx_turn turn;          /* how the writer applies it */
     struct queue_site *of_site; /* counts there in the queue; NULL: not queued, or not counted */
@@ -36,12 +37,14 @@ struct write_request {
 struct request_line {
     struct write_request *first;
     struct write_request **last;
+    uint64_t last_round; /* of the last one, if there is one */
 };
 
 /* What a site's tokens (0: those for all sites) have in the queue. */
 struct queue_site {
     struct site_row row;
     uint64_t turn;  /* its last turn with a transaction alone; if later, the one when it came */
+    uint64_t round; /* of its next small change, unless the queue's is higher */
     size_t waiting; /* its writes in the queue */
 };
 
@@ -52,6 +55,7 @@ struct queue {
     pthread_cond_t dated;             /* signalled for an earlier deadline, and at the end */
     size_t depth, max;
     uint64_t turns;
+    uint64_t round;              /* of small changes that come now: see push_small */
     int64_t last_site;           /* that had the last turn */
     struct queue_site all_sites; /* of tokens for all sites */
     struct site_table sites;     /* the others with writes in the queue */
@@ -81,9 +85,11 @@ bool queue_is_closed(struct queue *q);
 size_t queue_depth(struct queue *q);
 /* True if a small change waits, or (`alone`) a change that needs a transaction alone. */
 bool queue_has(struct queue *q, bool alone);
-/* Pops up to QUEUE_BATCH_MAX small changes in order of arrival, or one change to be applied alone,
- * of the site (by its token) that has not had a turn for longest: so a site's list waits for at
- * most one list of each other site. NULL: none waits. The caller owns the list. */
+/* Pops up to QUEUE_BATCH_MAX small changes, or one change to be applied alone, of the site (by its
+ * token) that has not had a turn for longest: so a site's list waits for at most one list of each
+ * other site. Small changes come in rounds of one of each site, those of a site in order of
+ * arrival: some, such as a freeze, take milliseconds each. NULL: none waits. The caller owns the
+ * list. */
 struct write_request *queue_pop(struct queue *q, enum queue_turn turn);
 /* True if the next change to be applied alone is a dry run. */
 bool queue_next_is_dry(struct queue *q);
@@ -96,7 +102,8 @@ int64_t queue_next_site(struct queue *q);
 void queue_skip_site(struct queue *q, int64_t site_id);
 /* Pops all writes whose deadline has passed. */
 struct write_request *queue_pop_expired(struct queue *q, int64_t now_ms);
-/* Puts the writes that were popped last at the front again. */
+/* Puts the writes that were popped last at the front again, small ones at the front of their
+ * rounds. */
 void queue_return(struct queue *q, bool alone, struct write_request *list);
 /* Queues a change that has further steps behind all that wait. */
 void queue_requeue(struct queue *q, struct write_request *request);

@@ -142,6 +142,82 @@ static void a_site_with_its_turn_elsewhere_is_skipped(void **state)
     assert_int_equal(turn(w), A);
 }
 
+static void small(struct world *w, int64_t site_id)
+{
+    assert_int_equal(push(w, site_id, CHANGE_INDEX_FREEZE), QUEUE_ACCEPTED);
+}
+
+/* Checks the sites of a batch, and returns it. */
+static struct write_request *batch(struct world *w, const int64_t sites[], size_t count)
+{
+    struct write_request *first = queue_pop(&w->q, QUEUE_SMALL), *request = first;
+    for (size_t i = 0; i < count; i++, request = request->next) {
+        assert_non_null(request);
+        assert_int_equal(request->change.grant.site_id, sites[i]);
+    }
+    assert_null(request);
+    return first;
+}
+
+#define BATCH(w, ...)                                                                              \
+    batch((w), (const int64_t[]){__VA_ARGS__},                                                     \
+          sizeof(const int64_t[]){__VA_ARGS__} / sizeof(int64_t))
+
+/* A small change waits for one of each other site, however many those have queued. */
+static void small_changes_come_in_rounds(void **state)
+{
+    struct world *w = *state;
+    static const int64_t sites[] = {A, A, A, B, 0, A, B, C};
+    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++)
+        small(w, sites[i]);
+    struct write_request *request = BATCH(w, A, B, 0, C, A, B, A, A);
+    for (unsigned order[4] = {0}, i; request != NULL; request = request->next) {
+        for (i = 0; w->request[i] != request; i++)
+            continue;
+        unsigned *last = &order[(request->change.grant.site_id + 253) / 256];
+        assert_true(i >= *last); /* those of a site in order of arrival */
+        *last = i;
+    }
+    small(w, A);
+    small(w, B);
+    BATCH(w, A, B);
+}
+
+/* The writer returns what a batch had no time for: changes that came meanwhile are not behind it.
+ */
+static void returned_small_changes_keep_their_rounds(void **state)
+{
+    struct world *w = *state;
+    for (unsigned i = 0; i < 5; i++)
+        small(w, A);
+    struct write_request *first = BATCH(w, A, A, A, A, A);
+    small(w, B);
+    queue_return(&w->q, false, first->next);
+    small(w, C);
+    small(w, A);
+    first = BATCH(w, A, B, C, A, A, A, A);
+    queue_return(&w->q, false, first->next);
+    small(w, B);
+    BATCH(w, B, C, A, B, A, A, A);
+}
+
+/* A site whose changes come one by one, again at once, does not keep another's waiting either. */
+static void sites_alternate(void **state)
+{
+    struct world *w = *state;
+    unsigned done[2] = {0};
+    for (unsigned i = 0; i < 8; i++)
+        small(w, A);
+    for (unsigned i = 0; i < 16; i++) {
+        struct write_request *first = queue_pop(&w->q, QUEUE_SMALL);
+        done[first->change.grant.site_id == B]++;
+        queue_return(&w->q, false, first->next);
+        if (done[1] < 8)
+            small(w, B);
+        assert_true(done[0] <= done[1] + 2 && done[1] <= done[0] + 1);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -149,7 +225,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(sites_have_shares_of_the_places),           TEST(sites_have_turns),
         TEST(who_comes_again_waits_for_the_others),      TEST(steps_are_turns),
-        TEST(a_site_with_its_turn_elsewhere_is_skipped),
+        TEST(a_site_with_its_turn_elsewhere_is_skipped), TEST(small_changes_come_in_rounds),
+        TEST(returned_small_changes_keep_their_rounds),  TEST(sites_alternate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
