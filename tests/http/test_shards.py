@@ -91,15 +91,36 @@ def test_what_is_deployed_is_compared(shards, tmp_path, form):
 
 
 def test_a_host_of_two_shards_is_a_conflict(shards, tmp_path):
-    """Also where one has it as an alias; no map is printed."""
+    """Also where two sites have it as an alias; no map is printed."""
     other = Server(tmp_path, sites=()).start()
-    assert other.api("POST", "/v1/sites", {"origin": "https://other.example.org", "host_aliases": ["shop.example.net"]}).status == 201
-    for more in ((), ("--check", os.devnull)):
-        result = run("shard", "map", *servers(shards), "--server", f"c=http://{other.admin}", *more)
-        assert result.code == 1 and result.out == "" and "shop.example.net: conflict: shards b and c both have it" in result.err, result
+    for site, host, name in (({"origin": "https://other.example.org", "host_aliases": ["localhost:8080"]}, "localhost:8080", "a"), ({"origin": "https://shop.example.net"}, "shop.example.net", "b")):
+        made = other.api("POST", "/v1/sites", site)
+        assert made.status == 201
+        for more in ((), ("--check", os.devnull)):
+            result = run("shard", "map", *servers(shards), "--server", f"c=http://{other.admin}", *more)
+            assert result.code == 1 and result.out == "" and f"{host}: conflict: shards {name} and c both have it" in result.err, result
+        assert other.api("DELETE", made["Location"]).status == 200
     other.stop()
     gone = run("shard", "map", *servers(shards), "--server", f"c=http://{other.admin}")
     assert gone.code == 1 and gone.out == ""
+
+
+def test_an_alias_takes_no_host_of_a_site_on_another_shard(shards, tmp_path):
+    """A site's own token can add it there, where nobody knows the other site; nor while that site moves."""
+    other = Server(tmp_path, sites=()).start()
+    site = {"origin": "https://other.example.org", "host_aliases": ["shop.example.net", "example.com", "free.example.net"]}
+    assert other.api("POST", "/v1/sites", site).status == 201
+    expected = "".join(sorted(HAPROXY.splitlines(True) + ["free.example.net c\n", "other.example.org c\n"]))
+    ids = {name: next(s["id"] for s in shards[name].api("GET", "/v1/sites").json()["sites"] if s["origin"] == origin) for name, origin in (("a", "https://www.example.com"), ("b", "https://shop.example.net"))}
+    for state in ({"leaving": True}, {"frozen": False}):
+        for name, site_id in ids.items():
+            assert shards[name].api("PATCH", f"/v1/sites/{site_id}", state).status == 200
+        for order in (servers(shards) + servers({"c": other}, "c"), servers({"c": other}, "c") + servers(shards)):
+            result = run("shard", "map", *order)
+            assert (result.code, result.out) == (0, expected), result
+            for host, owner in (("shop.example.net", "https://shop.example.net on shard b"), ("example.com", "https://www.example.com on shard a")):
+                assert f"{host}: the host alias of https://other.example.org on shard c is ignored: it belongs to {owner}" in result.err, result
+    other.stop()
 
 
 @pytest.mark.parametrize("site", [

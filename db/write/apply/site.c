@@ -17,6 +17,7 @@
 #include "db/write/apply/entry.h"
 #include "db/write/guard.h"
 #include "db/write/occupancy.h"
+#include "server/rules/domain.h"
 #include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
@@ -98,62 +99,27 @@ static void refuse_used_host(struct change_result *result, const char *field, co
              "conflict: %.100s is the host of another site, %.100s", host, owner);
 }
 
-struct name {
-    const char *text;
-    size_t len; /* without a port */
-};
-
-static struct name name_of(const char *host)
+static struct domain_name own_name(const struct registry_site *site)
 {
-    return (struct name){host, *host == '[' ? strlen(host) : strcspn(host, ":")};
-}
-
-static struct name own_name(const struct registry_site *site)
-{
-    return (struct name){site->origin_url.text + site->origin_url.host_at,
-                         site->origin_url.host_len};
-}
-
-/* www.example.com below example.com. */
-static bool lies_below(struct name a, struct name b)
-{
-    return a.len > b.len && a.text[a.len - b.len - 1] == '.' &&
-           memcmp(a.text + a.len - b.len, b.text, b.len) == 0;
-}
-
-static bool are_equal(struct name a, struct name b)
-{
-    return a.len == b.len && memcmp(a.text, b.text, b.len) == 0;
-}
-
-static bool lies_within(struct name a, struct name b)
-{
-    return lies_below(a, b) || are_equal(a, b);
-}
-
-/* A site's domain: its host without "www.". */
-static struct name domain_of(struct name host)
-{
-    bool www = host.len > 4 && memcmp(host.text, "www.", 4) == 0 &&
-               memchr(host.text + 4, '.', host.len - 4) != NULL;
-    return www ? (struct name){host.text + 4, host.len - 4} : host;
+    return (struct domain_name){site->origin_url.text + site->origin_url.host_at,
+                                site->origin_url.host_len};
 }
 
 /* Whether `host` is above a name of another site, and not above the site's own. */
-static bool is_above(struct name host, struct name other, struct name own)
+static bool is_above(struct domain_name host, struct domain_name other, struct domain_name own)
 {
-    return lies_below(other, host) && !lies_within(domain_of(own), host);
+    return domain_lies_below(other, host) && !domain_lies_within(domain_of(own), host);
 }
 
 /* Whether the domain of another site is closer to `host` than the site's own: `host` is in it, or
  * above it. Of example.com and www.example.com, which have the same domain, the first has it. The
  * other's own name is not looked at here: with another port it is another server. */
-static bool is_nearer(struct name host, struct name other, struct name own)
+static bool is_nearer(struct domain_name host, struct domain_name other, struct domain_name own)
 {
-    struct name theirs = domain_of(other), ours = domain_of(own);
-    bool in_ours = lies_within(host, ours) &&
+    struct domain_name theirs = domain_of(other), ours = domain_of(own);
+    bool in_ours = domain_lies_within(host, ours) &&
                    (ours.len > theirs.len || (ours.len == theirs.len && own.len == ours.len));
-    bool in_theirs = lies_within(host, theirs) && !are_equal(host, other);
+    bool in_theirs = domain_lies_within(host, theirs) && !domain_equals(host, other);
     return (in_theirs && !in_ours) || is_above(host, theirs, own);
 }
 
@@ -164,12 +130,12 @@ static bool is_nearer(struct name host, struct name other, struct name own)
 static bool belongs_to_another(const struct registry *r, const char *host,
                                const struct registry_site *site)
 {
-    const struct name name = name_of(host), own = own_name(site);
+    const struct domain_name name = domain_name(host), own = own_name(site);
     for (size_t i = 0; i < r->site_count; i++) {
         const struct registry_site *other = &r->sites[i];
         bool nearer = other != site && is_nearer(name, own_name(other), own);
         for (size_t k = 0; other != site && k < other->alias_host_count && !nearer; k++) {
-            const struct name alias = name_of(other->alias_hosts[k]);
+            const struct domain_name alias = domain_name(other->alias_hosts[k]);
             nearer = other->managed ? is_nearer(name, alias, own) : is_above(name, alias, own);
         }
         if (nearer)
@@ -179,7 +145,7 @@ static bool belongs_to_another(const struct registry *r, const char *host,
 }
 
 /* A name that can be no site's own: an address, or without a dot, as "localhost" and "com". */
-static bool is_of_nobody(struct name host)
+static bool is_of_nobody(struct domain_name host)
 {
     const char *dot = memrchr(host.text, '.', host.len);
     size_t rest = dot != NULL ? (size_t)(host.text + host.len - dot) - 1 : 0;
@@ -213,7 +179,7 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
             refuse_used_host(result, "alias_hosts", host, other->origin);
             return;
         }
-        if (!all_sites && is_of_nobody(name_of(host))) {
+        if (!all_sites && is_of_nobody(domain_name(host))) {
             refuse_host(result, RULE_ALL_SITES, "alias_hosts", host);
             return;
         }

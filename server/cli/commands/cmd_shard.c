@@ -4,8 +4,12 @@
  *
  * A site's host and its host aliases belong to the shard that has the site. While a site moves
  * (cmd_site_move.c) two shards have it: the one where it is arriving has priority over the one that
- * it is leaving, and a shard where it is neither has priority over both. Any other host on two
- * shards is an error, and no map is printed.
+ * it is leaving, and a shard where it is neither has priority over both.
+ *
+ * A site's own token may add any alias that its own shard does not know as another site's. So a
+ * site's own host has priority over an alias that a site on another shard has, moving or not, and
+ * so has an alias in the site's domain over one outside of the other's: the other alias is reported
+ * and ignored. Any other host of two sites on two shards is an error, and no map is printed.
  *
  * What servers return is validated as the catalogue validates it (rules/url.h), so that no name can
  * end a line, a string or a block of the map. */
@@ -16,6 +20,7 @@
 #include "server/base/text.h"
 #include "server/cli/commands/shards.h"
 #include "server/cli/output.h"
+#include "server/rules/domain.h"
 
 #define HOSTS_MAX       5000000u
 #define HOST_SIZE       (HOST_MAX_CHARS + 7)
@@ -25,12 +30,15 @@
 enum format { FORMAT_HAPROXY, FORMAT_NGINX, FORMAT_ENVOY, FORMAT_HTTPROUTE, FORMAT_COUNT };
 static const char *const format_words[FORMAT_COUNT] = {"haproxy", "nginx", "envoy", "httproute"};
 
-/* From strongest to weakest. */
+/* From strongest to weakest: by the host's name, and by the site's move. */
+enum claim_kind { CLAIM_OWN, CLAIM_IN_DOMAIN, CLAIM_ALIAS };
 enum claim_rank { CLAIM_HAS, CLAIM_ARRIVES, CLAIM_LEAVES };
 
 struct claim {
     char host[HOST_SIZE];
+    const char *origin; /* of the site; borrowed */
     unsigned shard;
+    enum claim_kind kind;
     enum claim_rank rank;
 };
 
@@ -43,7 +51,7 @@ struct map {
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static bool add_claim(struct map *m, const char *host, unsigned shard, enum claim_rank rank)
+static bool add_claim(struct map *m, const char *host, const struct claim *like)
 {
     if (m->count == m->capacity) {
         size_t capacity = m->capacity > 0 ? 2 * m->capacity : 1024;
@@ -57,7 +65,7 @@ static bool add_claim(struct map *m, const char *host, unsigned shard, enum clai
     }
     struct claim *claim = &m->claims[m->count++];
 
-    *claim = (struct claim){.shard = shard, .rank = rank};
+    *claim = *like;
     snprintf(claim->host, sizeof claim->host, "%s", host);
     return true;
 }
@@ -66,19 +74,20 @@ static int read_site(struct map *m, unsigned shard, const json_t *site)
 {
     const struct shard *of = &m->shards[shard];
     const char *origin = member_text(site, "origin"), *moves = member_text(site, "frozen_by");
-    enum claim_rank rank = strcmp(moves, "arriving") == 0  ? CLAIM_ARRIVES
-                           : strcmp(moves, "leaving") == 0 ? CLAIM_LEAVES
-                                                           : CLAIM_HAS;
-    char host[HOST_SIZE];
+    struct claim claim = {.origin = origin,
+                          .shard = shard,
+                          .rank = strcmp(moves, "arriving") == 0  ? CLAIM_ARRIVES
+                                  : strcmp(moves, "leaving") == 0 ? CLAIM_LEAVES
+                                                                  : CLAIM_HAS};
+    char own[HOST_SIZE], host[HOST_SIZE];
     struct url url;
     json_t *alias;
     size_t i;
 
     if (url_parse_origin(origin, strlen(origin), &url) != RULE_OK)
         return cli_fail(of->name, "the server sent a malformed origin: \"%.200s\"", origin);
-    snprintf(host, sizeof host, "%s", url.text + url.host_at);
-    if (!add_claim(m, host, shard, rank))
-        return cli_fail(of->name, "out of memory, or more than %u hosts", HOSTS_MAX);
+    snprintf(own, sizeof own, "%s", url.text + url.host_at);
+    bool added = add_claim(m, own, &claim);
     json_array_foreach(json_object_get(site, "host_aliases"), i, alias)
     {
         const char *text = json_string_value(alias);
@@ -86,10 +95,13 @@ static int read_site(struct map *m, unsigned shard, const json_t *site)
         if (text == NULL || url_parse_host(text, strlen(text), host) != RULE_OK)
             return cli_fail(of->name, "the server sent a malformed host alias: \"%.200s\"",
                             text != NULL ? text : "");
-        if (!add_claim(m, host, shard, rank))
-            return cli_fail(of->name, "out of memory, or more than %u hosts", HOSTS_MAX);
+        claim.kind = domain_lies_within(domain_name(host), domain_of(domain_name(own)))
+                         ? CLAIM_IN_DOMAIN
+                         : CLAIM_ALIAS;
+        added = added && add_claim(m, host, &claim);
     }
-    return EXIT_DONE;
+    return added ? EXIT_DONE
+                 : cli_fail(of->name, "out of memory, or more than %u hosts", HOSTS_MAX);
 }
 
 static int read_sites(struct map *m, unsigned shard)
@@ -112,12 +124,29 @@ static int compare_claims(const void *a, const void *b)
     int by_host = strcmp(x->host, y->host);
 
     return by_host != 0         ? by_host
+           : x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind)
            : x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
                                 : (x->shard > y->shard) - (x->shard < y->shard);
 }
 
-/* Keeps the strongest claim for each host. Equal claims of two shards are a conflict, which is
- * reported. */
+/* Compares a claim with the strongest one of another shard for its host. Reports a conflict, and an
+ * alias that is ignored. */
+static int settle_claim(const struct map *m, const struct claim *best, const struct claim *claim)
+{
+    bool same_site = strcmp(best->origin, claim->origin) == 0;
+    const char *shard = m->shards[claim->shard].name, *other = m->shards[best->shard].name;
+
+    if (same_site && best->rank != claim->rank)
+        return EXIT_DONE;
+    if (best->kind == claim->kind)
+        return cli_fail(claim->host, "conflict: shards %s and %s both have it", other, shard);
+    cli_warn(claim->host,
+             "the host alias of %s on shard %s is ignored: it belongs to %s on shard %s",
+             claim->origin, shard, best->origin, other);
+    return EXIT_DONE;
+}
+
+/* Keeps the strongest claim for each host. */
 static int settle(struct map *m)
 {
     size_t kept = 0;
@@ -129,9 +158,8 @@ static int settle(struct map *m)
 
         if (kept == 0 || strcmp(best->host, claim->host) != 0)
             m->claims[kept++] = *claim;
-        else if (claim->rank == best->rank && claim->shard != best->shard)
-            status = cli_fail(claim->host, "conflict: shards %s and %s both have it",
-                              m->shards[best->shard].name, m->shards[claim->shard].name);
+        else if (claim->shard != best->shard && settle_claim(m, best, claim) != EXIT_DONE)
+            status = EXIT_COULD_NOT;
     }
     m->count = kept;
     return status;
