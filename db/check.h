@@ -132,11 +132,14 @@ typedef void check_each(void *context, const struct check_record *record);
 enum catalogue_status catalogue_view_checks(struct catalogue_view *v,
                                             const struct check_filter *filter, check_each *each,
                                             void *context, int64_t *next);
-/* How many sitemaps of the source (NULL: any; "": registered by the API) are in each state. Reads
- * all rows. */
-enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, const char *source,
-                                                  uint64_t counts[CHECK_STATES]);
-/* The same for the bad states alone: the counts of others stay. Reads only the bad rows. */
+/* Calls `each` for each source with watched sitemaps ("": those registered by the API), with the
+ * number of them in each state. Reads all rows once; `bad`: only those in bad states. */
+typedef void check_each_source(void *context, const char *source,
+                               const uint64_t counts[CHECK_STATES]);
+enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, bool bad,
+                                                  check_each_source *each, void *context);
+/* How many sitemaps of the source ("": registered by the API) are in each bad state: the counts of
+ * other states stay. Reads only the bad rows. */
 enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, const char *source,
                                                       uint64_t counts[CHECK_STATES]);
 /* Calls `each` for each site with registered sitemaps in bad states, with their number. Reads only

@@ -180,9 +180,9 @@ enum catalogue_status catalogue_view_crawler_logs(struct catalogue_view *v,
                                                                const struct crawler_log *log),
                                                   void *context);
 
-/* The files of a source, by path (bytes): all; those with remarks or rejected ones (reads only rows
- * that it passes to `each`); or split ones (reads all rows). A false from `each` ends it (OK). An
- * unknown source has no files. */
+/* The files of a source: all, in no order; those with remarks, in no order, or rejected ones, by
+ * path (reads only rows that it passes to `each`); or split ones, by path (reads all rows of the
+ * source). A false from `each` ends it (OK). An unknown source has no files. */
 enum source_files {
     SOURCE_FILES_ALL,
     SOURCE_FILES_REMARKED,

@@ -286,37 +286,52 @@ enum catalogue_status catalogue_view_checks(struct catalogue_view *v,
     return status == CATALOGUE_OK ? view_status(v, rc) : status;
 }
 
+/* In the order of the SQL index by source; an unknown state is read as CHECK_NEW, and no source has
+ * the name "?". */
 #define COUNTED(index, condition)                                                                  \
-    "SELECT state, count(*) FROM fetch AS k" index " WHERE k.list = 0" condition                   \
-    " AND (?1 IS NULL OR k.source = coalesce(" NAMED ", 0)) GROUP BY state"
+    "SELECT iif(k.source = 0, '', coalesce((SELECT name FROM source WHERE id = k.source), '?')),"  \
+    " sum(k.state NOT BETWEEN 1 AND 7), sum(k.state = 1), sum(k.state = 2), sum(k.state = 3),"     \
+    " sum(k.state = 4), sum(k.state = 5), sum(k.state = 6), sum(k.state = 7)"                      \
+    " FROM fetch AS k" index " WHERE k.list = 0" condition " GROUP BY k.source"
+_Static_assert(CHECK_STATES == 8, "all states are in COUNTED");
 
-static enum catalogue_status count_rows(struct catalogue_view *v, sqlite3_stmt *row,
-                                        const char *source, uint64_t counts[CHECK_STATES])
+enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, bool bad,
+                                                  check_each_source *each, void *context)
 {
-    int rc = view_bind(row, "t", source);
+    sqlite3_stmt *row =
+        view_statement(v, bad ? COUNTED(" INDEXED BY fetch_state", " AND k.state > 1")
+                              : COUNTED(" INDEXED BY fetch_loc", ""));
+    int rc = row != NULL ? SQLITE_OK : SQLITE_NOMEM;
 
     while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-        counts[read_state(row, 0)] += (uint64_t)sqlite3_column_int64(row, 1);
-        rc = SQLITE_OK;
+        uint64_t counts[CHECK_STATES];
+        const char *source = row_text(row, 0);
+        for (int i = 0; i < CHECK_STATES; i++)
+            counts[i] = row_number(row, i + 1);
+        rc = source != NULL ? SQLITE_OK : SQLITE_NOMEM;
+        if (rc == SQLITE_OK)
+            each(context, source, counts);
     }
     sqlite3_reset(row);
     return view_status(v, rc);
 }
 
-enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, const char *source,
-                                                  uint64_t counts[CHECK_STATES])
-{
-    memset(counts, 0, CHECK_STATES * sizeof *counts);
-    return count_rows(v, view_statement(v, COUNTED("", "")), source, counts);
-}
-
 enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, const char *source,
                                                       uint64_t counts[CHECK_STATES])
 {
+    sqlite3_stmt *row = view_statement(
+        v, "SELECT state, count(*) FROM fetch AS k INDEXED BY fetch_state WHERE k.list = 0"
+           " AND k.state > 1 AND k.source = coalesce(" NAMED ", 0) GROUP BY state");
+    int rc = view_bind(row, "t", source);
+
     for (unsigned i = 0; i < CHECK_STATES; i++)
         counts[i] = check_is_bad((enum check_state)i) ? 0 : counts[i];
-    return count_rows(v, view_statement(v, COUNTED(" INDEXED BY fetch_state", " AND k.state > 1")),
-                      source, counts);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        counts[read_state(row, 0)] += row_number(row, 1);
+        rc = SQLITE_OK;
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
 }
 
 enum catalogue_status catalogue_view_check_bad_sites(struct catalogue_view *v,

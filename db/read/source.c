@@ -20,6 +20,11 @@
 #define BY_REMARKED       " INDEXED BY source_file_remarked"
 #define BY_REFUSED        " INDEXED BY source_file_refused"
 #define CHECK_BY_REMARKED " INDEXED BY fetch_remarked"
+/* Not the view source_file: SQLite would read the files of all sources. Nor in an order: it would
+ * read all files of the source before the first one. */
+#define FILES_OF_SOURCE(index, and_file, check_index, and_check)                                   \
+    "(SELECT " FILE_KEPT_COLUMNS " FROM source_file_row" index " WHERE source = " NAMED and_file   \
+    " UNION ALL " FILE_OF_CHECK_BY(check_index) " AND k.source = " NAMED and_check ") AS f"
 
 static void read_file(sqlite3_stmt *row, struct source_file *out)
 {
@@ -54,15 +59,10 @@ enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, cons
                                                   void *context)
 {
     static const char *const texts[] = {
-        [SOURCE_FILES_ALL] = "SELECT " FILE_COLUMNS " FROM source_file AS f"
-                             " WHERE f.source = " NAMED " ORDER BY f.path",
-        [SOURCE_FILES_REMARKED] =
-            "SELECT " FILE_COLUMNS " FROM (SELECT " FILE_KEPT_COLUMNS
-            " FROM source_file_row" BY_REMARKED " WHERE source = " NAMED
-            " AND remarks IS NOT NULL AND state = 0"
-            " UNION ALL " FILE_OF_CHECK_BY(
-                CHECK_BY_REMARKED) " AND k.source = " NAMED
-                                   " AND k.remarks IS NOT NULL) AS f ORDER BY f.path",
+        [SOURCE_FILES_ALL] = "SELECT " FILE_COLUMNS " FROM " FILES_OF_SOURCE("", "", "", ""),
+        [SOURCE_FILES_REMARKED] = "SELECT " FILE_COLUMNS " FROM " FILES_OF_SOURCE(
+            BY_REMARKED, " AND remarks IS NOT NULL AND state = 0", CHECK_BY_REMARKED,
+            " AND k.remarks IS NOT NULL"),
         [SOURCE_FILES_REFUSED] = FILE_OF_SOURCE_BY(BY_REFUSED) " AND f.state = 3 ORDER BY f.path",
         [SOURCE_FILES_SPLIT] = FILE_OF_SOURCE_BY("") " AND f.state = 2 AND f.urls > 0"
                                                      " ORDER BY f.path",
@@ -114,7 +114,9 @@ enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
         "SELECT name, (SELECT loc FROM fetch WHERE list = 1 AND source = s.id) AS listed,"
         /* Of a remote source that was removed only rows of files are left, which have URLs. */
         " coalesce((SELECT path FROM source_file_row WHERE source = s.id LIMIT 1) GLOB '*://*', 0)"
-        " FROM source AS s WHERE (listed IS NOT NULL OR id IN (SELECT source FROM source_state))"
+        /* Many names of owners are of no source. */
+        " FROM source AS s WHERE id IN (SELECT source FROM source_state UNION ALL"
+        " SELECT source FROM fetch WHERE list = 1)"
         " AND name NOT IN (SELECT name FROM source_made WHERE removed <> 0) ORDER BY name");
     bool ended = false;
 
@@ -135,8 +137,8 @@ enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
 enum catalogue_status catalogue_view_source_owns(struct catalogue_view *v, const char *source,
                                                  bool *owns)
 {
-    sqlite3_stmt *row = view_statement(v, "SELECT EXISTS (SELECT 1 FROM source_file AS f"
-                                          " WHERE f.source = " NAMED " AND " FILE_HAS_ENTRY ")");
+    sqlite3_stmt *row = view_statement(v, "SELECT EXISTS (SELECT 1 FROM " FILES_OF_SOURCE(
+                                              "", "", "", "") " WHERE " FILE_HAS_ENTRY ")");
     *owns = false;
     int rc = view_bind(row, "t", source);
     if (rc == SQLITE_OK)

@@ -147,10 +147,12 @@ static void read_entry(struct undo *u, sqlite3_stmt *row)
     u->wanted.found = u->to != NULL;
 }
 
-/* Does this with each entry that the statement finds behind the last one. */
-static enum catalogue_status each_entry(struct undo *u, enum statement which,
+/* Does this with each entry of the table; after `restore_entry` only with those that it released.
+ */
+static enum catalogue_status each_entry(struct undo *u, bool released,
                                         enum catalogue_status (*restore)(struct undo *u))
 {
+    enum statement which = released ? ST_UNDONE_NEXT_RELEASED : ST_UNDONE_NEXT;
     u->site = INT64_MIN;
     u->loc[0] = '\0';
     for (;;) {
@@ -163,10 +165,14 @@ static enum catalogue_status each_entry(struct undo *u, enum statement which,
         enum catalogue_status status = statement_first(row, &found);
         if (found)
             read_entry(u, row);
+        bool skips = found && released && sqlite3_column_int(row, 12) == 0;
         sqlite3_reset(row);
         if (status != CATALOGUE_OK || !found)
             return status;
-        status = u->extensions.failed ? CATALOGUE_NO_MEMORY : restore(u);
+        if (u->extensions.failed)
+            status = CATALOGUE_NO_MEMORY;
+        else if (!skips)
+            status = restore(u);
         if (status != CATALOGUE_OK || is_to_end(u))
             return status;
         if (++u->done % APPLY_LOOK == 0 && list_ends(u->tx, u->change, u->result))
@@ -622,10 +628,10 @@ static enum catalogue_status put_back(struct undo *u, int64_t revision, const st
     if (status == CATALOGUE_OK)
         status = read_undone(u, revision, line);
     if (status == CATALOGUE_OK && !is_to_end(u))
-        status = each_entry(u, ST_UNDONE_NEXT, restore_entry);
+        status = each_entry(u, false, restore_entry);
     for (int pass = 0; status == CATALOGUE_OK && !is_to_end(u) && pass < 2; pass++) {
         u->anywhere = pass > 0;
-        status = each_entry(u, ST_UNDONE_NEXT_RELEASED, place);
+        status = each_entry(u, true, place);
     }
     u->each = put_file_back;
     if (status == CATALOGUE_OK && !is_to_end(u) && u->any_files)

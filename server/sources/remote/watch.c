@@ -477,20 +477,49 @@ bool watch_load_fresh(struct remote *r)
     return done;
 }
 
-typedef enum catalogue_status count_by(struct catalogue_view *view, const char *source,
-                                       uint64_t counts[CHECK_STATES]);
+/* The counts of a pass over the rows: one pass for all sources, which together may have millions.
+ */
+struct counting {
+    const struct remote *remote;
+    uint64_t all[CHECK_STATES], registered[CHECK_STATES];
+    uint64_t (*of_source)[CHECK_STATES]; /* as in the plan; owned */
+};
 
-/* Recounts into `kept`, under `lock`. */
-static void recount(struct remote *r, struct catalogue_view *view, count_by *by, const char *source,
-                    uint64_t kept[CHECK_STATES])
+static void count_source(void *context, const char *source, const uint64_t counts[CHECK_STATES])
 {
-    uint64_t counts[CHECK_STATES];
-    memcpy(counts, kept, sizeof counts);
-    if (by(view, source, counts) != CATALOGUE_OK)
-        return;
-    pthread_mutex_lock(&r->lock);
-    memcpy(kept, counts, sizeof counts);
-    pthread_mutex_unlock(&r->lock);
+    struct counting *c = context;
+    const struct remote_plan *plan = c->remote->plan;
+    size_t at = 0;
+    for (unsigned i = 0; i < CHECK_STATES; i++)
+        c->all[i] += counts[i];
+    while (at < plan->count && strcmp(plan->settings[at].name, source) != 0)
+        at++;
+    if (*source == '\0')
+        memcpy(c->registered, counts, sizeof c->registered);
+    else if (at < plan->count)
+        memcpy(c->of_source[at], counts, sizeof c->of_source[at]);
+}
+
+static void keep_counts(const uint64_t counts[CHECK_STATES], bool bad, uint64_t kept[CHECK_STATES])
+{
+    for (unsigned i = 0; i < CHECK_STATES; i++)
+        if (!bad || check_is_bad((enum check_state)i))
+            kept[i] = counts[i];
+}
+
+static void recount(struct remote *r, struct catalogue_view *view, bool bad)
+{
+    struct counting c = {.remote = r, .of_source = calloc(r->plan->count + 1, sizeof *c.of_source)};
+    if (c.of_source != NULL &&
+        catalogue_view_check_counts(view, bad, count_source, &c) == CATALOGUE_OK) {
+        pthread_mutex_lock(&r->lock);
+        keep_counts(c.all, bad, r->counts.states);
+        keep_counts(c.registered, bad, r->counts.registered);
+        for (size_t i = 0; i < r->plan->count; i++)
+            keep_counts(c.of_source[i], bad, r->sources[i].status.states);
+        pthread_mutex_unlock(&r->lock);
+    }
+    free(c.of_source);
 }
 
 static void count_site(void *context, int64_t site_id, uint64_t bad)
@@ -516,22 +545,20 @@ static void recount_sites(struct remote *r, struct catalogue_view *view)
     site_table_done(&old);
 }
 
-static void recount_all(struct remote *r, count_by *by)
+/* `bad`: only the bad states. */
+static void recount_all(struct remote *r, bool bad)
 {
     struct catalogue_view *view;
     if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK)
         return;
-    recount(r, view, by, NULL, r->counts.states);
-    recount(r, view, by, "", r->counts.registered);
+    recount(r, view, bad);
     recount_sites(r, view);
-    for (size_t i = 0; i < r->plan->count; i++)
-        recount(r, view, by, r->plan->settings[i].name, r->sources[i].status.states);
     catalogue_view_end(view);
 }
 
 void watch_count(struct remote *r)
 {
-    recount_all(r, catalogue_view_check_counts);
+    recount_all(r, false);
 }
 
 void watch_follow(struct remote *r, int64_t now_ms)
@@ -539,7 +566,7 @@ void watch_follow(struct remote *r, int64_t now_ms)
     if (now_ms < r->count_at_ms)
         return;
     list_show_all(r);
-    recount_all(r, catalogue_view_check_bad_counts);
+    recount_all(r, true);
     int64_t end_ms = clock_now_ms();
     int64_t rest = interval_rest_ms(end_ms - now_ms);
     r->count_at_ms = end_ms + (rest < FOLLOW_REST_MS ? FOLLOW_REST_MS : rest);

@@ -518,11 +518,49 @@ static void bad_ones_are_counted_by_site(void **state)
     run_sql(f, "DELETE FROM fetch"); /* sites and sources that the catalogue does not have */
 }
 
+static void keep_counts(void *context, const char *source, const uint64_t counts[CHECK_STATES])
+{
+    char *text = context;
+    size_t len = strlen(text);
+    len += (size_t)snprintf(text + len, 256 - len, "%s:", source);
+    for (unsigned i = 0; i < CHECK_STATES; i++)
+        len += (size_t)snprintf(text + len, 256 - len, "%" PRIu64 "%c", counts[i],
+                                i + 1 < CHECK_STATES ? ',' : ' ');
+}
+
+static void assert_counts(struct catalogue_view *v, bool bad, const char *expected)
+{
+    char text[256] = "";
+    assert_int_equal(catalogue_view_check_counts(v, bad, keep_counts, text), CATALOGUE_OK);
+    assert_string_equal(text, expected);
+}
+
+/* In one pass: all sources together may have millions of rows. */
+static void all_are_counted_by_source_and_state(void **state)
+{
+    struct write_fixture *f = *state;
+    struct catalogue_view *v;
+    run_sql(
+        f,
+        "INSERT INTO source(id, name) VALUES (5, 'five'), (6, 'six');"
+        "WITH n(site, source, list, loc, state) AS (VALUES (1, 0, 0, '/a', 3), (1, 0, 0, '/b', 7),"
+        " (1, 0, 0, '/c', 1), (1, 0, 0, '/d', 0), (1, 5, 0, '/a', 3), (1, 5, 1, '/l', 3),"
+        " (2, 5, 0, '/b', 9), (1, 6, 0, '/a', 1), (3, 7, 0, '/a', 2)) INSERT INTO fetch(site,"
+        " source, list, loc, state, status, marks, next_at, interval_s, failures, checked_at,"
+        " good_ago, changed_at, full_ago, since_ago, urls, bytes, one_lastmod, line)"
+        " SELECT site, source, list, loc, state, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM n");
+    assert_int_equal(catalogue_view_begin(f->c, &v), CATALOGUE_OK);
+    assert_counts(v, false,
+                  ":1,1,0,1,0,0,0,1 five:1,0,0,1,0,0,0,0 six:0,1,0,0,0,0,0,0 ?:0,0,1,0,0,0,0,0 ");
+    assert_counts(v, true, ":0,0,0,1,0,0,0,1 five:1,0,0,1,0,0,0,0 ?:0,0,1,0,0,0,0,0 ");
+    catalogue_view_end(v);
+    run_sql(f, "DELETE FROM fetch; DELETE FROM source WHERE id IN (5, 6)");
+}
+
 static void rows_are_listed_and_counted_by_state(void **state)
 {
     struct write_fixture *f = *state;
     struct catalogue_view *v;
-    uint64_t counts[CHECK_STATES];
     int64_t last = 0, next;
     for (char n = 'a'; n < 'e'; n++) {
         char path[8] = {n, '.', 'x', 'm', 'l', 0}, loc[64];
@@ -536,11 +574,11 @@ static void rows_are_listed_and_counted_by_state(void **state)
     check(f, &list, 1);
     check(f, &list, 1);
     assert_int_equal(catalogue_view_begin(f->c, &v), CATALOGUE_OK);
-    assert_int_equal(catalogue_view_check_counts(v, SOURCE, counts), CATALOGUE_OK);
-    assert_int_equal(counts[CHECK_NEW], 3);
-    assert_int_equal(counts[CHECK_GONE], 1);
-    assert_int_equal(catalogue_view_check_counts(v, "", counts), CATALOGUE_OK);
-    assert_int_equal(counts[CHECK_NEW], 0);
+    assert_counts(v, false, SOURCE ":3,0,0,1,0,0,0,0 ");
+    assert_counts(v, true, SOURCE ":0,0,0,1,0,0,0,0 ");
+    uint64_t counts[CHECK_STATES] = {7, 7, 7, 7};
+    assert_int_equal(catalogue_view_check_bad_counts(v, SOURCE, counts), CATALOGUE_OK);
+    assert_true(counts[CHECK_NEW] == 7 && counts[CHECK_EMPTY] == 0 && counts[CHECK_GONE] == 1);
     static const struct {
         struct check_filter filter;
         int64_t last, next;
@@ -657,6 +695,7 @@ int main(void)
         TEST(what_the_api_registered_keeps_its_digests_date),
         TEST(rows_are_listed_and_counted_by_state),
         TEST(bad_ones_are_counted_by_site),
+        TEST(all_are_counted_by_source_and_state),
         TEST(a_list_looks_at_a_bounded_number_of_rows),
         TEST(remarks_and_states_have_words),
     };
