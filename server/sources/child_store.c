@@ -27,6 +27,7 @@
 
 #include "db/catalogue.h"
 #include "db/check.h"
+#include "db/view.h"
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/thread.h"
@@ -419,6 +420,22 @@ struct known {
     int64_t checked_at;
 };
 
+/* Whether an index still lists a sitemap that its source has dropped: the shrink guard or a freeze
+ * holds the removal. */
+static enum catalogue_status is_held(struct catalogue_view *view,
+                                     const struct check_record *dropped, const char *loc,
+                                     bool *held)
+{
+    char source[NAME_MAX_BYTES + 1]; /* the record's texts hold until the next read */
+    struct entry_record entry;
+    snprintf(source, sizeof source, "%s", dropped->source);
+    enum catalogue_status status = catalogue_view_entry_by_loc(view, dropped->site_id, loc, &entry);
+    *held = status == CATALOGUE_OK && strcmp(entry.source, source) == 0;
+    if (status == CATALOGUE_OK)
+        entry_record_done(&entry);
+    return status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status;
+}
+
 static enum catalogue_status look_up(struct child_store *s, struct catalogue_view *view,
                                      int64_t site_id, const char *loc, struct known *out)
 {
@@ -428,13 +445,14 @@ static enum catalogue_status look_up(struct child_store *s, struct catalogue_vie
     if (status != CATALOGUE_OK)
         return status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status;
     *out = (struct known){
-        .served = *record.source != '\0' && !(record.marks & (CHECK_DROPPED | CHECK_SPLIT)) &&
+        .served = *record.source != '\0' && !(record.marks & CHECK_SPLIT) &&
                   s->options.serves(s->options.context, record.source),
         .good = record.state == CHECK_GOOD,
         .hash = {record.hash[0], record.hash[1]},
         .checked_at = record.checked_at,
     };
-    return CATALOGUE_OK;
+    return out->served && (record.marks & CHECK_DROPPED) ? is_held(view, &record, loc, &out->served)
+                                                         : CATALOGUE_OK;
 }
 
 /* Whether another node found different content since the copy was made here. */

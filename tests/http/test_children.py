@@ -226,6 +226,37 @@ def test_a_sitemap_that_is_gone_for_good_leaves_index_and_store_together(world):
     assert world.get("/a.xml").status == 200
 
 
+@pytest.mark.parametrize("by", ["guard", "freeze"])
+def test_what_an_index_lists_is_served_while_its_removal_is_held(world, by):
+    """Sitemaps that are gone for good: crawlers get the last version, as long as the shrink guard or a freeze keeps them listed."""
+    world.settings["drop_after"] = "1s"
+    paths = ["/a.xml", "/b.xml"]
+    for path in paths:
+        world.origin.answers[path] = answer(200, urlset(world.base + path))
+    world.list(*paths)
+    server = world.serve()
+    world.is_stored(2)
+    if by == "freeze":
+        assert server.cli("freeze", world.base).code == 0
+    for path in paths:
+        world.origin.answers[path] = answer(404)
+    dropped = lambda path: "dropped" in server.api("POST", f"/v1/checks?loc={q(world.base + path)}").json()["check"]["remarks"]
+    eventually(lambda: all([dropped(path) for path in paths]), "all are dropped", 60)
+    leftover = world.stored()[0].with_name("0" * 32)
+    leftover.write_bytes(b"no copy")
+    server.reload(world.config(poll="20m"))
+    eventually(lambda: not leftover.exists(), "the store has looked at its copies", 60)
+    for path in paths:
+        assert path in world.index() and world.get(path).status == 200, path
+    if by == "freeze":
+        assert server.cli("thaw", world.base).code == 0
+    eventually(lambda: "source-held" in world.reasons(), "the shrink guard holds the removal", 60)
+    assert server.api("POST", "/v1/sources/shop/scan?max_removed=2").status == 200
+    eventually(lambda: [world.get(path).status for path in paths] == [404, 404], "they are listed no more")
+    server.reload(world.config())
+    world.is_stored(0)
+
+
 @pytest.mark.faster(1)  # who waits for a copy has all the time that is given
 def test_a_copy_that_is_missing_is_fetched_once_for_all_who_wait(world):
     body = urlset(world.base + "/page")
