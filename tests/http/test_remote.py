@@ -671,6 +671,26 @@ def test_a_list_is_read_after_an_undo_under_a_freeze(start):
         eventually(lambda: body(server, origin).count("<loc>") == 2, "it is read again at the thaw")
 
 
+def test_a_sitemap_that_was_gone_while_the_clock_was_ahead_is_dropped(start, tmp_path):
+    clock = Clock(tmp_path)
+    clock.set(10**8)
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        names = [f"/{n}.xml" for n in "abcde"]
+        origin.answers["/list.xml"] = answer(200, index(*(base + name for name in names)))
+        origin.answers.update({name: answer(200, urlset(base + "/page")) for name in names})
+        server = start(sites=(), env=clock.environment, config=config(base, drop_after="1h"))
+        poll = lambda: server.api("POST", f"/v1/checks?loc={quote(base + '/a.xml')}")
+        eventually(lambda: poll().status == 200, "it is polled")
+        origin.answers["/a.xml"] = answer(404)
+        assert poll().json()["check"]["state"] == "gone"
+        clock.set(0)
+        assert poll().json()["check"]["since"] < "2029", "not in the future"
+        clock.set(4000)
+        assert poll().json()["check"]["remarks"] == ["dropped"]
+        eventually(lambda: base + "/a.xml" not in body(server, origin), "it leaves the index")
+
+
 def unless_known(content):
     """An answer with a validator: 304 for those who have it."""
     return lambda connection, head: connection.sendall(answer(304) if 'If-None-Match: "1"' in head else answer(200, content, ETag='"1"'))

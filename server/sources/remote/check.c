@@ -581,6 +581,8 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
         return status;
     if (!keep_record(p, &record))
         return CATALOGUE_NO_MEMORY;
+    if (p->record.since > p->now) /* the clock was set back */
+        p->record.since = p->now;
     p->site = registry_site_by_id(p->registry, p->record.site_id);
     p->source = run_source(p->remote, p->record.source);
     bool wanted = *p->record.source != '\0' ? p->source != NULL && p->source->settings->check
