@@ -167,6 +167,10 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
  * releases), so its inode is checked at this interval. */
 #define LOOK_MS     5000
 #define PROGRESS_MS 10000
+/* The pause before a scan that only tries again what was rejected: at least this long, and so many
+ * times the last scan's time. */
+#define RETRY_REJECTED_MS 60000
+#define REST_TIMES        20
 /* The rescan interval if rescans are off and the limit of inotify is reached. */
 #define LIMIT_RESCAN_MS 3600000
 /* Files of one scan that are logged one by one; a last line counts the others. */
@@ -232,22 +236,26 @@ static void set_scanning(struct source *s, bool scanning)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Reads the state of the source; the old state if that fails. */
-static struct source_state read_state(struct source *s)
+/* Reads the state of the source; the old state if that fails. `registry` (may be NULL): the
+ * revision of sites and sources, unchanged if that fails. */
+static struct source_state read_state(struct source *s, uint64_t *registry)
 {
     struct catalogue_view *view;
+    struct catalogue_revisions revisions;
     struct source_state state = s->state; /* only this thread sets it */
     if (catalogue_view_begin(s->catalogue, &view) != CATALOGUE_OK)
         return state;
     if (catalogue_view_source_state(view, s->settings.name, &state) != CATALOGUE_OK)
         state = s->state;
+    if (registry != NULL && catalogue_view_revisions(view, &revisions) == CATALOGUE_OK)
+        *registry = revisions.registry_revision;
     catalogue_view_end(view);
     return state;
 }
 
 void source_recall(struct source *s)
 {
-    s->state = read_state(s);
+    s->state = read_state(s, &s->registry_seen);
     s->touched = s->state.touched; /* the first scan begins now */
 }
 
@@ -259,7 +267,7 @@ static void show_outcome(struct progress *p)
     if (p->shown)
         return;
     p->shown = true;
-    p->state = read_state(s);
+    p->state = read_state(s, NULL);
     pthread_mutex_lock(&s->lock);
     p->is_news = strcmp(s->failure, outcome->failure) != 0;
     s->state = p->state;
@@ -280,12 +288,26 @@ static void on_change(void *context, const char *what, const struct source_file 
         p->more++;
 }
 
+/* What was rejected may be accepted now, although the files are the same: a site or host was added,
+ * another source was removed. Changes of other sites count, too, so the folder is not scanned at
+ * each of them. */
+static void retry_rejected(struct source *s, int64_t now)
+{
+    int64_t at = most(now, s->scanned_at + most(RETRY_REJECTED_MS, s->scan_took * REST_TIMES));
+    if (s->again_at == 0 || at < s->again_at)
+        s->again_at = at;
+}
+
 /* Reads the state again: a command on the catalogue's file may have scanned the folder and
  * confirmed removals. True: another change may have changed entries since the last call. */
-static bool look_at_state(struct source *s)
+static bool look_at_state(struct source *s, int64_t now)
 {
-    struct source_state state = read_state(s);
+    uint64_t registry = s->registry_seen;
+    struct source_state state = read_state(s, &registry);
     bool touched = state.touched != s->touched;
+    if (registry != s->registry_seen && state.quarantined + state.remarked > 0)
+        retry_rejected(s, now);
+    s->registry_seen = registry;
     pthread_mutex_lock(&s->lock);
     s->state = state;
     pthread_mutex_unlock(&s->lock);
@@ -384,7 +406,8 @@ static struct scan_options scan_options_of(struct source *s, int64_t max_removed
 
 static void scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
 {
-    struct progress logged = {.source = s, .outcome = outcome, .logged_at = clock_now_ms()};
+    int64_t began = clock_now_ms();
+    struct progress logged = {.source = s, .outcome = outcome, .logged_at = began};
     struct scan_progress progress = {
         .change = on_change, .progress = on_progress, .context = &logged};
     struct scan_options options = scan_options_of(s, max_removed);
@@ -413,6 +436,8 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
     if (rescan_ms == 0 && limit)
         rescan_ms = LIMIT_RESCAN_MS;
     s->rescan_at = rescan_ms ? now + rescan_ms : 0;
+    s->scanned_at = now;
+    s->scan_took = now - began;
     s->look_at = now + LOOK_MS;
 }
 
@@ -501,7 +526,7 @@ static void wait_for_something(struct source *s, int64_t due)
     int64_t now = clock_now_ms();
     if (now >= s->look_at) {
         s->look_at = now + LOOK_MS;
-        bool touched = look_at_state(s);
+        bool touched = look_at_state(s, now);
         /* Only until it is found: further checks must not delay the scan. */
         if (touched || (s->failures == 0 && s->settle_at == 0 && folder_is_replaced(&s->folder)))
             unrest(s, now);

@@ -44,12 +44,14 @@ struct source {
     /* Only for the thread. */
     struct folder folder; /* any thread may read its location and match, which are constant */
     uint64_t outside, held, frozen;
-    uint64_t touched;   /* of source_state, as last looked at */
-    unsigned failures;  /* in a row */
-    unsigned log_lines; /* since `log_began` (ms), at most a minute ago */
+    uint64_t touched;       /* of source_state, as last looked at */
+    uint64_t registry_seen; /* the revision of sites and sources, as last looked at */
+    unsigned failures;      /* in a row */
+    unsigned log_lines;     /* since `log_began` (ms), at most a minute ago */
     int64_t log_began;
     bool scanned; /* at least once since the start */
     int64_t rescan_at, settle_at, settle_bound, retry_at, again_at, look_at; /* ms; 0: not due */
+    int64_t scanned_at, scan_took; /* ms; of the last scan */
 };
 
 /* Copies the settings and returns a reference for the caller. NULL, with the reason in `why`, if it

@@ -671,6 +671,24 @@ def test_a_list_is_read_after_an_undo_under_a_freeze(start):
         eventually(lambda: body(server, origin).count("<loc>") == 2, "it is read again at the thaw")
 
 
+def test_a_sitemap_with_pages_of_another_host_is_polled_soon_after_the_site_has_that_host(start, tmp_path):
+    clock, ahead = Clock(tmp_path), [0]
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers.update({"/list.xml": answer(200, index(base + "/a.xml")), "/a.xml": answer(200, urlset("http://img.example.org/page"))})
+        server = start(sites=(base,), env=clock.environment, config=SETTINGS + config(base, poll="24h").split("index.xml\n")[1])
+        check = lambda: server.api("GET", "/v1/checks").json()["checks"][0]["check"]
+        eventually(lambda: server.api("GET", "/v1/checks").json()["checks"] and check()["code"] == "outside-site", "it is polled")
+        assert server.cli("site", "update", base, "--add-cross-host", "img.example.org").code == 0
+
+        def is_good():
+            ahead[0] = min(ahead[0] + 30, 600)  # it would be polled again after 15 minutes
+            clock.set(ahead[0])
+            return check()["state"] == "good"
+
+        eventually(is_good, "it is polled again")
+
+
 def test_a_sitemap_that_was_gone_while_the_clock_was_ahead_is_dropped(start, tmp_path):
     clock = Clock(tmp_path)
     clock.set(10**8)
@@ -696,21 +714,28 @@ def unless_known(content):
     return lambda connection, head: connection.sendall(answer(304) if 'If-None-Match: "1"' in head else answer(200, content, ETag='"1"'))
 
 
-def test_what_was_refused_is_tried_again_when_it_may_be_accepted(start, tmp_path):
-    """The list is the same, and its server says so."""
+@pytest.mark.parametrize("what", ["source", "host", "site"])
+def test_what_was_refused_is_tried_again_when_it_may_be_accepted(start, tmp_path, what):
+    """Long before the next poll is due. The list is the same, and its server says so."""
     clock = Clock(tmp_path)
     with Origin() as origin:
         base = f"http://{origin.address}:{origin.port}"
+        listed = base.replace("127.0.0.2", "127.0.0.4" if what == "host" else "127.0.0.2") + "/a.xml"
         origin.answers["/a.xml"] = answer(200, urlset(base + "/page"))
-        origin.answers["/list.xml"] = origin.answers["/other.xml"] = unless_known(index(base + "/a.xml"))
-        server = start(sites=(), env=clock.environment, config=config(base, poll="10m"))
-        eventually(lambda: server.api("GET", "/v1/sources/shop").json()["checks"].get("good") == 1, "it is polled")
-        server.reload(config(base, poll="10m").replace('[source "shop"]', '[source "new"]').replace("/list.xml", "/other.xml"))
-        eventually(lambda: server.api("GET", "/v1/sources/new").json().get("problems"), "another source owns what it lists")
-        assert server.cli("source", "remove", "shop").code == 0
-        clock.set(700)
-        eventually(lambda: server.api("GET", "/v1/sources/new").json()["problems"] == [], "its next poll takes the entry over")
-        assert server.api("GET", "/v1/sources/new").json()["listed"] == 1
+        origin.answers["/list.xml"] = origin.answers["/other.xml"] = unless_known(index(listed))
+        source = SETTINGS + config(base, poll="24h", index=base + "/sitemap_index.xml").split("index.xml\n", 1)[1]
+        server = start(sites=() if what == "site" else (base,), env=clock.environment, config=source)
+        state = lambda name: server.api("GET", f"/v1/sources/{name}").json()
+        if what == "source":
+            eventually(lambda: state("shop")["checks"].get("good") == 1, "it is polled")
+            server.reload(source.replace('[source "shop"]', '[source "new"]').replace("/list.xml", "/other.xml"))
+        name = "new" if what == "source" else "shop"
+        eventually(lambda: state(name).get("failure") or state(name).get("problems"), "it is rejected")
+        change = {"source": ("source", "remove", "shop"), "host": ("site", "update", base, "--add-cross-host", listed.split("/")[2]), "site": ("site", "add", base)}
+        assert server.cli(*change[what]).code == 0
+        clock.set(70)
+        eventually(lambda: state(name)["listed"] == 1 and state(name)["problems"] == [] and not state(name)["failure"], "it is listed")
+        assert listed in body(server, origin)
 
 
 @pytest.mark.parametrize("what", ["entry", "list", "index", "site", "undo"])

@@ -916,6 +916,25 @@ def test_a_source_with_another_name_takes_the_entries_over(world):
     assert {line.split()[0] for line in world.server.cli("source", "list").out.splitlines()} == {"new", "files"}, "both are known again"
 
 
+@pytest.mark.faster(20)
+@pytest.mark.parametrize("what", ["source", "host"])
+def test_what_was_rejected_is_tried_again_when_it_may_be_accepted(world, what):
+    """Long before the next scan is due, and although no file has changed."""
+    world.folder.put("a.xml", urlset().replace(ORIGIN.encode(), b"https://img.example.org") if what == "host" else None)
+    world.start()
+    name = "files"
+    if what == "source":
+        name = "new"
+        file = world.tmp_path / "sitemapd.conf"
+        world.server.reload(file.read_text().replace('[source "files"]', '[source "new"]'))
+        world.scanned(name)
+    assert {p["code"] for p in world.source(name)["problems"]} == {"owned-by-another" if what == "source" else "outside-site"}
+    change = ("source", "remove", "files") if what == "source" else ("site", "update", ORIGIN, "--add-cross-host", "img.example.org")
+    assert world.server.cli(*change).code == 0
+    eventually(lambda: world.source(name)["problems"] == [], "it is accepted", 90)
+    assert world.names() == {"a.xml"} and world.source(name)["listed"] == 1
+
+
 def test_a_dry_scan_has_rows(world):
     world.folder.put("a.xml")
     world.folder.put("b.xml")

@@ -233,6 +233,7 @@ static void on_scan(struct poll *p, const struct list_found *found)
     struct remote *r = p->remote;
     struct remote_source *s = p->source;
     const struct scan_outcome *out = &found->out;
+    s->registry_seen = p->registry->registry_revision;
     if (!out->applied) {
         fail_list(p, "catalogue", out->failure);
         return;
@@ -245,7 +246,6 @@ static void on_scan(struct poll *p, const struct list_found *found)
     s->claims_are_now = found->claims_are_now;
     s->answered = found->answered;
     s->full_at = p->now;
-    s->registry_seen = p->registry->registry_revision;
     list_works(p);
     record_scan(p, out);
     s->frozen = out->result.frozen > 0;
@@ -540,14 +540,6 @@ static bool is_forgotten(struct remote *r, struct remote_source *source)
     return forgotten;
 }
 
-/* What is refused may be accepted now, although the list is the same: its site was added, another
- * source was removed, an index has room again. */
-static bool tries_refused(const struct poll *p, const struct remote_source *s)
-{
-    return s->status.refused > 0 && (s->registry_seen != p->registry->registry_revision ||
-                                     p->now - s->full_at >= REFUSED_EVERY_S);
-}
-
 bool list_begin(struct remote *r, struct remote_source *source)
 {
     struct remote_host *host = run_host(r, &source->upstream);
@@ -568,7 +560,8 @@ bool list_begin(struct remote *r, struct remote_source *source)
     p->dry_run = source->dry_asks != NULL && source->asks == NULL && p->now < source->next_at;
     bool whole = is_forgotten(r, source) || source->whole || source->asks != NULL ||
                  source->dry_asks != NULL || p->now - source->full_at >= FULL_EVERY_S ||
-                 p->now < source->full_at || source->problem != NULL || tries_refused(p, source);
+                 p->now < source->full_at || source->problem != NULL ||
+                 (source->status.refused > 0 && p->now - source->full_at >= REFUSED_EVERY_S);
     poll_begin_span(p, source->asks != NULL ? source->asks : source->dry_asks);
     poll_headers(p, whole ? NULL : source->etag, whole ? NULL : source->modified);
     pthread_mutex_lock(&r->lock);

@@ -111,7 +111,7 @@ struct remote_source {
     unsigned public_left;    /* and how many more */
     bool fresh;              /* its sitemaps are not in memory yet */
     bool whole;              /* the next poll is unconditional */
-    uint64_t registry_seen;  /* the revision that the last scan used; 0: unknown */
+    uint64_t registry_seen;  /* the revision for which what was rejected is tried again; 0: none */
     bool frozen;             /* a freeze held some of what the last one found */
     bool news;               /* a result of its sitemaps requires a poll of the list: */
     uint64_t news_in;        /* after this batch is written */

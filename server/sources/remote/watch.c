@@ -12,13 +12,14 @@
 #include "server/base/clock.h"
 #include "server/sources/remote/run.h"
 
-#define LOOKED         2000u /* rows in a slice */
-#define SLICES         4u    /* in a step */
-#define LOAD_ROWS      5000u
-#define REST_LEAST_MS  2000
-#define SLOW_MS        50 /* a part that takes longer pauses by itself */
-#define FOLLOW_REST_MS 10000
-#define SPREAD_RATE    0.8
+#define LOOKED           2000u /* rows in a slice */
+#define SLICES           4u    /* in a step */
+#define LOAD_ROWS        5000u
+#define REST_LEAST_MS    2000
+#define SLOW_MS          50 /* a part that takes longer pauses by itself */
+#define FOLLOW_REST_MS   10000
+#define SPREAD_RATE      0.8
+#define RETRY_REJECTED_S 60
 
 struct gather {
     struct remote *remote;
@@ -246,11 +247,39 @@ static bool is_undone(struct catalogue_view *view, const char *name, uint64_t re
            (uint64_t)k.full_at <= revision;
 }
 
-/* What a freeze kept from the index is to be in it soon after the thaw: such lists are due. */
-static void look_at_thawed(struct remote *r, struct catalogue_view *view)
+/* What was rejected may be accepted now, although the list is the same: its site or host was added,
+ * another source was removed, an index has room again. */
+static bool may_be_accepted(const struct remote *r, const struct remote_source *s)
+{
+    bool rejected =
+        s->status.refused > 0 || (s->problem != NULL && strcmp(s->problem, "catalogue") == 0);
+    return rejected && s->registry_seen != r->registry->registry_revision;
+}
+
+/* Changes of other sites count, too, so a list is not read at each of them. */
+static void retry_rejected(struct remote *r, struct remote_source *s)
+{
+    int64_t now = run_now(r), at = s->status.polled_at + RETRY_REJECTED_S;
+    if (s->polling != NULL) { /* it may have begun before the change */
+        atomic_store(&r->look_soon, true);
+        return;
+    }
+    s->registry_seen = r->registry->registry_revision;
+    s->whole = true;
+    if (at < now || s->status.polled_at > now)
+        at = now;
+    if (at < s->next_at)
+        s->next_at = at;
+}
+
+/* What a freeze kept from the index is to be in it soon after the thaw: such lists are due. So are
+ * those of which something was rejected that may be accepted now. */
+static void look_at_lists(struct remote *r, struct catalogue_view *view)
 {
     for (size_t i = 0; i < r->plan->count; i++) {
         struct remote_source *s = &r->sources[i];
+        if (may_be_accepted(r, s))
+            retry_rejected(r, s);
         bool again = s->polling == NULL && s->list_id != 0 &&
                      (s->frozen || is_undone(view, s->settings->name, r->look.revision));
         if (!again || remote_is_frozen(r->registry, s->settings))
@@ -259,6 +288,49 @@ static void look_at_thawed(struct remote *r, struct catalogue_view *view)
         s->whole = true;
         s->next_at = run_now(r);
     }
+}
+
+static bool have_same_hosts(const struct registry_site *a, const struct registry_site *b)
+{
+    bool same =
+        a->cross_host_count == b->cross_host_count && a->alias_host_count == b->alias_host_count;
+    for (size_t i = 0; same && i < a->cross_host_count; i++)
+        same = strcmp(a->cross_hosts[i], b->cross_hosts[i]) == 0;
+    for (size_t i = 0; same && i < a->alias_host_count; i++)
+        same = strcmp(a->alias_hosts[i], b->alias_hosts[i]) == 0;
+    return same;
+}
+
+struct outsiders {
+    const struct registry *before, *now;
+    int64_t ids[LOOKED];
+    size_t count;
+};
+
+static void add_outsider(void *context, const struct check_record *record)
+{
+    struct outsiders *o = context;
+    const struct registry_site *before = registry_site_by_id(o->before, record->site_id);
+    const struct registry_site *now = registry_site_by_id(o->now, record->site_id);
+    if (before != NULL && now != NULL && record->problem != NULL &&
+        strcmp(record->problem, rule_code_word(RULE_OUTSIDE_SITE)) == 0 &&
+        !have_same_hosts(before, now))
+        o->ids[o->count++] = record->id;
+}
+
+/* Polls sitemaps soon whose pages are all on other hosts, and may be on hosts of the site now. */
+static enum catalogue_status look_at_outsiders(struct remote *r, struct catalogue_view *view,
+                                               const struct registry *before)
+{
+    struct check_filter filter = {.state = CHECK_BROKEN, .limit = LOOKED};
+    struct outsiders o = {.before = before, .now = r->registry};
+    int64_t next;
+    if (before == NULL || before->registry_revision == r->registry->registry_revision)
+        return CATALOGUE_OK;
+    enum catalogue_status status = catalogue_view_checks(view, &filter, add_outsider, &o, &next);
+    if (o.count > 0)
+        run_move_due(r, o.ids, o.count, (uint32_t)(run_now(r) + RETRY_REJECTED_S));
+    return status;
 }
 
 /* Begins a pass if there is something to look for. */
@@ -288,11 +360,14 @@ static bool begin_pass(struct remote *r, struct catalogue_view *view, int64_t no
 
 static enum catalogue_status look(struct remote *r, struct catalogue_view *view, bool begins)
 {
-    registry_unref(r->registry);
+    struct registry *before = r->registry;
     r->registry = NULL;
     enum catalogue_status status = catalogue_view_registry(view, &r->registry);
     if (begins && status == CATALOGUE_OK)
-        look_at_thawed(r, view);
+        look_at_lists(r, view);
+    if (status == CATALOGUE_OK)
+        status = look_at_outsiders(r, view, before);
+    registry_unref(before);
     for (unsigned slices = 0; slices < SLICES && status == CATALOGUE_OK &&
                               r->look.phase != LOOK_REST && r->batch_count == 0;
          slices++) {
