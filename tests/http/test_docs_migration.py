@@ -118,7 +118,7 @@ def test_from_http_to_https(tmp_path, managed):
     config = tmp_path / "site.conf"
     config.write_text('[site "www"]\norigin = http://www.example.com\n' if managed else "")
     (tmp_path / "text.txt").write_text("User-agent: *\nDisallow: /private/\n")
-    copy, release, move, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[6:])
+    copy, export, release, move, urlset, check, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[6:])
     to_begin = f"""
         ready() {{ until test -s $1; do kill -0 $2; sleep 0.1; done; }}
         serve() {{ rm -f ready.txt; sitemapd serve --listen 127.0.0.1:{public} --admin-listen 127.0.0.1:{admin} >ready.txt 2>>serve.log & server=$!
@@ -139,15 +139,20 @@ def test_from_http_to_https(tmp_path, managed):
             "serve",
             *(f"sitemapd add http://www.example.com/{name}.xml" for name in "abc"),
             "sitemapd remove http://www.example.com/b.xml",
+            "sitemapd urlset add http://www.example.com/products.xml",
+            *(f"sitemapd url add http://www.example.com/{page} --urlset /products.xml" for page in ("hat", "cap")),
             "sitemapd token add other >/dev/null",
             "echo begun; read go",
             copy,
+            export,
             # It is ended once it is ready, and not by the clock.
             release.replace("timeout 5 ", "").replace("127.0.0.1:0\n", "127.0.0.1:0 >let.txt & copy=$!\n")
             + "ready let.txt $copy; kill $copy; wait $copy"
             if managed
             else "",
             move.replace("--robots robots.txt", "") if managed else move,
+            urlset,
+            check,
             switch.replace("systemctl start", "sed -i s/http:/https:/ site.conf\nsystemctl start"),
             "echo ended; read go",
         ]
@@ -166,11 +171,13 @@ def test_from_http_to_https(tmp_path, managed):
             wait_for(shell, "ended", result)
             after = ask(f"127.0.0.1:{public}", "GET", "/sitemap_index.xml")
             robots = ask(f"127.0.0.1:{public}", "GET", "/robots.txt").body.decode()
+            pages = ask(f"127.0.0.1:{public}", "GET", "/products.xml")
         finally:
             crawler.ended.set()
             crawler.join()
             shell.communicate("\n", timeout=seconds(60))
-    assert locs(after.body) == [f"https://{HOST}/a.xml", f"https://{HOST}/c.xml"]
+    assert locs(after.body) == [f"https://{HOST}/{name}.xml" for name in ("a", "products", "c")]
+    assert locs(pages.body) == [f"https://{HOST}/hat", f"https://{HOST}/cap"]
     assert robots == f"User-agent: *\nDisallow: /private/\nSitemap: https://{HOST}/sitemap_index.xml\n"
     assert crawler.statuses == {200} and len(crawler.bodies) <= 2, crawler.statuses
 
