@@ -73,16 +73,16 @@ enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, in
                                                     uint32_t number, uint64_t since,
                                                     uint64_t changed[PAGE_SEGMENT_BITS]);
 /* Calls `each` for every row of the list with first <= position < first + count, in order. Strings
- * are valid for the call; `extensions` is NULL except for page URLs that have some. The publisher's
- * hot path: one scan in the order of the primary key. A false from `each` ends it with
- * CATALOGUE_NO_MEMORY. */
+ * are valid for the call; `extensions` is NULL except for page URLs that have some (`kind` is the
+ * list's). The publisher's hot path: one scan in the order of the primary key. A false from `each`
+ * ends it with CATALOGUE_NO_MEMORY. */
 enum catalogue_status catalogue_view_positions(
-    struct catalogue_view *v, int64_t index_id, uint32_t first, uint32_t count,
-    bool (*each)(void *context, uint32_t position, const char *loc, size_t loc_len,
-                 const char *lastmod, const char *extensions, size_t extensions_len),
+    struct catalogue_view *v, enum list_kind kind, int64_t index_id, uint32_t first, uint32_t count,
+    bool (*each)(void *context, const char *loc, size_t loc_len, const char *lastmod,
+                 const char *extensions, size_t extensions_len),
     void *context);
-/* The same for the rows of one source, from the position `first` on, at most `limit`. A false from
- * `each` ends it (OK). */
+/* The rows of one source of a list from the position `first` on, in order, at most `limit`. A false
+ * from `each` ends it (OK). */
 enum catalogue_status catalogue_view_positions_of(struct catalogue_view *v, int64_t index_id,
                                                   const char *source, uint32_t first, size_t limit,
                                                   bool (*each)(void *context, uint32_t position,

@@ -261,17 +261,20 @@ enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, in
 }
 
 enum catalogue_status catalogue_view_positions(
-    struct catalogue_view *v, int64_t index_id, uint32_t first, uint32_t count,
-    bool (*each)(void *context, uint32_t position, const char *loc, size_t loc_len,
-                 const char *lastmod, const char *extensions, size_t extensions_len),
+    struct catalogue_view *v, enum list_kind kind, int64_t index_id, uint32_t first, uint32_t count,
+    bool (*each)(void *context, const char *loc, size_t loc_len, const char *lastmod,
+                 const char *extensions, size_t extensions_len),
     void *context)
 {
-    /* CROSS JOIN: the condition on the index is evaluated once for the call, not for each row. */
-    sqlite3_stmt *row = view_statement(
-        v, "SELECT e.address, e.loc, e.lastmod, e.extensions FROM sitemap_index AS i"
-           " CROSS JOIN site AS s CROSS JOIN sitemap AS e WHERE i.id = ?3 AND i.removed = 0"
-           " AND s.id = i.site AND s.removed = 0 AND e.address BETWEEN ?1 AND ?2"
-           " ORDER BY e.address");
+    /* Every column of every row costs: entries have no extensions, and their positions show in the
+     * order. CROSS JOIN: the condition on the index is evaluated once for the call. */
+#define POSITIONS(columns)                                                                         \
+    "SELECT " columns " FROM sitemap_index AS i CROSS JOIN site AS s CROSS JOIN sitemap AS e"      \
+    " WHERE i.id = ?3 AND i.removed = 0 AND s.id = i.site AND s.removed = 0"                       \
+    " AND e.address BETWEEN ?1 AND ?2 ORDER BY e.address"
+    bool urlset = kind == LIST_URLSET;
+    sqlite3_stmt *row = urlset ? view_statement(v, POSITIONS("e.loc, e.lastmod, e.extensions"))
+                               : view_statement(v, POSITIONS("e.loc, e.lastmod"));
     uint64_t last = (uint64_t)first + count - 1;
     bool failed = false;
 
@@ -282,14 +285,13 @@ enum catalogue_status catalogue_view_positions(
     int rc = view_bind(row, "iii", id_address(index_id, first),
                        id_address(index_id, (uint32_t)last), index_id);
     while (rc == SQLITE_OK && !failed && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-        const char *loc = (const char *)sqlite3_column_text(row, 1);
-        const char *lastmod = (const char *)sqlite3_column_text(row, 2);
-        const char *extensions = (const char *)sqlite3_column_text(row, 3);
+        const char *loc = (const char *)sqlite3_column_text(row, 0);
+        const char *lastmod = (const char *)sqlite3_column_text(row, 1);
+        const char *extensions = urlset ? (const char *)sqlite3_column_text(row, 2) : NULL;
         rc = loc != NULL ? SQLITE_OK : SQLITE_NOMEM;
         if (loc != NULL)
-            failed = !each(context, id_address_position(sqlite3_column_int64(row, 0)), loc,
-                           (size_t)sqlite3_column_bytes(row, 1), lastmod, extensions,
-                           extensions != NULL ? (size_t)sqlite3_column_bytes(row, 3) : 0);
+            failed = !each(context, loc, (size_t)sqlite3_column_bytes(row, 0), lastmod, extensions,
+                           extensions != NULL ? (size_t)sqlite3_column_bytes(row, 2) : 0);
     }
     sqlite3_reset(row);
     return failed ? CATALOGUE_NO_MEMORY : view_status(v, rc);

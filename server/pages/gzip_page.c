@@ -291,11 +291,10 @@ struct collect {
     uint32_t entries;
 };
 
-static bool collect_row(void *context, uint32_t position, const char *loc, size_t loc_len,
-                        const char *lastmod, const char *extensions_text, size_t extensions_len)
+static bool collect_row(void *context, const char *loc, size_t loc_len, const char *lastmod,
+                        const char *extensions_text, size_t extensions_len)
 {
     struct collect *c = context;
-    (void)position;
     if (c->kind == LIST_URLSET)
         render_url(c->raw, loc, loc_len, lastmod, extensions_text, extensions_len);
     else
@@ -345,7 +344,7 @@ static enum catalogue_status render_segment(struct builder *b, struct catalogue_
     uint32_t first = (page->number - 1) * LIMIT_PAGE_ENTRIES + number * SEGMENT_POSITIONS;
     str_clear(&b->raw);
     enum catalogue_status status = catalogue_view_positions(
-        v, page->index_id, first, SEGMENT_POSITIONS, collect_row, &collect);
+        v, page->kind, page->index_id, first, SEGMENT_POSITIONS, collect_row, &collect);
     if (status != CATALOGUE_OK)
         return status;
     memset(out, 0, sizeof *out);
@@ -508,7 +507,7 @@ enum catalogue_status publish_render_page(struct catalogue_view *v, int64_t inde
                            style && render_may_style(page.bytes, urlset_style_of(page.with)));
     else
         render_head(out, style && render_may_style(page.bytes, page_style));
-    status = catalogue_view_positions(v, index_id, (number - 1) * LIMIT_PAGE_ENTRIES,
+    status = catalogue_view_positions(v, page.kind, index_id, (number - 1) * LIMIT_PAGE_ENTRIES,
                                       LIMIT_PAGE_ENTRIES, collect_row, &collect);
     str_append_text(out, page.kind == LIST_URLSET ? render_urlset_tail : render_tail);
     return status == CATALOGUE_OK && out->failed ? CATALOGUE_NO_MEMORY : status;

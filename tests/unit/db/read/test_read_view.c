@@ -18,16 +18,15 @@ static bool see_page(void *context, const struct page_record *page, const char *
     return seen->count != seen->stop_after;
 }
 
-static bool see_position(void *context, uint32_t position, const char *loc, size_t loc_len,
-                         const char *lastmod, const char *extensions, size_t extensions_len)
+static bool see_row(void *context, const char *loc, size_t loc_len, const char *lastmod,
+                    const char *extensions, size_t extensions_len)
 {
     char *out = context;
 
-    (void)extensions_len;
-    assert_null(extensions);
     assert_int_equal(strlen(loc), loc_len);
-    sprintf(out + strlen(out), "%u:%s:%s ", position, strrchr(loc, '/'),
-            lastmod != NULL ? lastmod : "-");
+    assert_int_equal(extensions != NULL ? strlen(extensions) : 0, extensions_len);
+    sprintf(out + strlen(out), "%s:%s%s%s ", strrchr(loc, '/'), lastmod != NULL ? lastmod : "-",
+            extensions != NULL ? ":" : "", extensions != NULL ? extensions : "");
     return strstr(out, "/stop") == NULL;
 }
 
@@ -165,30 +164,47 @@ static void segments_and_positions_of_a_page(void **state)
     assert_int_equal(changed[1], 0);
 
     char text[256] = "";
-    assert_int_equal(catalogue_view_positions(v, 1, 0, 50000, see_position, text), CATALOGUE_OK);
-    assert_string_equal(text, "0:/a:2026-01-01 249:/b:- 49999:/c:- ");
-    text[0] = '\0';
-    assert_int_equal(catalogue_view_positions(v, 1, 1, 248, see_position, text), CATALOGUE_OK);
-    assert_int_equal(catalogue_view_positions(v, 1, 1, 0, see_position, text), CATALOGUE_OK);
-    assert_int_equal(catalogue_view_positions(v, -1, 0, 9, see_position, text), CATALOGUE_OK);
-    assert_string_equal(text, "");
-    assert_int_equal(catalogue_view_positions(v, 1, 249, UINT32_MAX, see_position, text),
+    assert_int_equal(catalogue_view_positions(v, LIST_INDEX, 1, 0, 50000, see_row, text),
                      CATALOGUE_OK);
-    assert_string_equal(text, "249:/b:- 49999:/c:- 66000:/d:- ");
+    assert_string_equal(text, "/a:2026-01-01 /b:- /c:- ");
+    text[0] = '\0';
+    assert_int_equal(catalogue_view_positions(v, LIST_INDEX, 1, 1, 248, see_row, text),
+                     CATALOGUE_OK);
+    assert_int_equal(catalogue_view_positions(v, LIST_INDEX, 1, 1, 0, see_row, text), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_positions(v, LIST_INDEX, -1, 0, 9, see_row, text),
+                     CATALOGUE_OK);
+    assert_string_equal(text, "");
+    assert_int_equal(catalogue_view_positions(v, LIST_INDEX, 1, 249, UINT32_MAX, see_row, text),
+                     CATALOGUE_OK);
+    assert_string_equal(text, "/b:- /c:- /d:- ");
+    catalogue_view_end(v);
+
+    /* Only rows of urlsets have extensions. */
+    fixture_sql(f.db, "UPDATE sitemap SET extensions = '<x/>' WHERE loc = '" S1 "/b'");
+    v = begin(&c);
+    text[0] = '\0';
+    assert_int_equal(catalogue_view_positions(v, LIST_URLSET, 1, 0, 250, see_row, text),
+                     CATALOGUE_OK);
+    assert_string_equal(text, "/a:2026-01-01 /b:-:<x/> ");
+    text[0] = '\0';
+    assert_int_equal(catalogue_view_positions(v, LIST_INDEX, 1, 0, 250, see_row, text),
+                     CATALOGUE_OK);
+    assert_string_equal(text, "/a:2026-01-01 /b:- ");
     catalogue_view_end(v);
 
     fixture_entry(f.db, 1, 2, S1 "/stop", NULL);
     v = begin(&c);
     text[0] = '\0';
-    assert_int_equal(catalogue_view_positions(v, 1, 0, 500, see_position, text),
+    assert_int_equal(catalogue_view_positions(v, LIST_INDEX, 1, 0, 500, see_row, text),
                      CATALOGUE_NO_MEMORY);
-    assert_string_equal(text, "0:/a:2026-01-01 2:/stop:- ");
+    assert_string_equal(text, "/a:2026-01-01 /stop:- ");
     catalogue_view_end(v);
 
     fixture_sql(f.db, "UPDATE site SET removed = 1 WHERE id = 1");
     v = begin(&c);
     text[0] = '\0';
-    assert_int_equal(catalogue_view_positions(v, 1, 0, 500, see_position, text), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_positions(v, LIST_INDEX, 1, 0, 500, see_row, text),
+                     CATALOGUE_OK);
     assert_string_equal(text, "");
     catalogue_view_end(v);
     close_all(&f, &c);
