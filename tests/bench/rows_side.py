@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """What something that runs beside each request costs: the ledger of crawlers, the access log. CPU time
 of the server's process for each request (utime + stime, threads of its own included), with it off and
-in each of its forms.
+in each of its forms. And what the server costs that has no request at all.
 
 The servers are on one core, one after the other in each round, the load on another core: cached GETs
 of a 10-entry index, and conditional ones answered 304, on 64 kept connections, all of them Googlebot's.
 """
 import os
+import time
 
 import harness
-from table import at_most
+from table import Goal, at_most, spread
 
 OFF = "off"
 ROUNDS = 24  # a few percent have to be distinguished
@@ -112,3 +113,37 @@ def log_dropped(_, server):
 def measure_access_log(report, options, folder):
     measure(report, options, folder, "access_log",
             {form: f"with an access log, {form}" for form in ("combined", "json")}, log_settings, 1.10, log_dropped)
+
+
+# ---- nothing
+
+IDLE_SECONDS = 10
+SETTLE_SECONDS = 5  # the server still looks often for changes
+
+
+def idle_settings(folder):
+    """One folder as a source."""
+    files, config = os.path.join(folder, "idle"), os.path.join(folder, "idle.conf")
+    os.mkdir(files)
+    with open(os.path.join(files, "a.xml"), "w", encoding="ascii") as file:
+        file.write('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+                   f"<url><loc>{harness.ORIGIN}/</loc></url></urlset>")
+    with open(config, "w", encoding="ascii") as file:
+        file.write(f'[source "idle"]\ndirectory = {files}\nurl = {harness.ORIGIN}/\n')
+    return {"SITEMAPD_CONFIG": config}
+
+
+def measure_idle(report, options, folder):
+    """CPU of a server that nobody asks."""
+    ms = []
+    with harness.Server(options.bin, os.path.join(folder, "idle.db"), settings=idle_settings(folder)) as server:
+        harness.get(server.public)
+        time.sleep(SETTLE_SECONDS)
+        for _ in range(options.rounds):
+            before, began = harness.cpu_seconds(server.pid), time.monotonic()
+            time.sleep(IDLE_SECONDS)
+            used = harness.cpu_seconds(server.pid) - before
+            ms.append(used * 1000 / (time.monotonic() - began))
+    report.row("idle", "an idle server with one folder, ms of CPU a second",
+               spread(ms, "{:.3f}".format, "ms"), "", harness.median(ms), Goal("≤ 0.1 ms", lambda each: each <= 0.1),
+               {"ours": ms}, ms)
