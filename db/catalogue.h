@@ -87,6 +87,10 @@ enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_
  * of that commit's file or a later one; if it is read before a view begins, of the view's file or
  * an earlier one. Thread safe. */
 uint64_t catalogue_files(const struct catalogue *c);
+/* A number that grows whenever the catalogue may have changed: after each revision of this handle,
+ * and as soon as catalogue_wait has noticed a commit of another process or another file. A thread
+ * that finds it unchanged need not read the catalogue. Thread safe. */
+uint64_t catalogue_news(const struct catalogue *c);
 /* Makes the current or the next catalogue_wait return CHANGED at once. Thread safe. */
 void catalogue_wake(struct catalogue *c);
 /* Makes it return as if its timeout had passed (TIMEOUT if nothing changed). Thread safe. */

@@ -30,8 +30,10 @@
 /* Threads that load served files: they read and compress. */
 #define FILE_THREADS 2u
 
-/* How often to check whether another process changed the catalogue's sources. */
+/* How often to try again and to look for a renamed source; and how often to look if there is no
+ * reason to: the publisher wakes the thread when the registry has changed. */
 #define LOOK_MS       1000
+#define REST_MS       60000
 #define RETRY_MS      30000 /* after a failure, so that retries do not fill the log */
 #define RENAMED_LOOKS 40u   /* longer than the usual time between two polls of a list */
 
@@ -451,7 +453,8 @@ static void report_unnamed(struct source_set *set, const struct source_plan *pla
     sources_release(list);
 }
 
-static void look_again(struct source_set *set)
+/* True: there is nothing to look for later. */
+static bool look_again(struct source_set *set)
 {
     pthread_mutex_lock(&set->turn);
     if (set->looks > 0 && clock_now_ms() >= set->look_at) {
@@ -462,7 +465,9 @@ static void look_again(struct source_set *set)
             list_remotes(set, plan, set->looks - 1);
         source_plan_free(plan);
     }
+    bool settled = set->looks == 0;
     pthread_mutex_unlock(&set->turn);
+    return settled;
 }
 
 static void record_followed(struct source_set *set, const struct registry *registry)
@@ -507,15 +512,21 @@ static bool is_behind(struct source_set *set)
     return behind;
 }
 
-static void follow(struct source_set *set)
+/* False: the sources are still those of an older registry. */
+static bool follow(struct source_set *set)
 {
     pthread_mutex_lock(&set->turn);
-    if (is_behind(set) && clock_now_ms() >= set->retry_at && !source_set_apply(set, set->config)) {
-        set->retry_at = clock_now_ms() + RETRY_MS;
-        log_event(LOG_LEVEL_ERROR, "sources-incomplete",
-                  "not all sources of the catalogue could be started; the server retries");
+    bool behind = is_behind(set);
+    if (behind && clock_now_ms() >= set->retry_at) {
+        behind = !source_set_apply(set, set->config);
+        if (behind) {
+            set->retry_at = clock_now_ms() + RETRY_MS;
+            log_event(LOG_LEVEL_ERROR, "sources-incomplete",
+                      "not all sources of the catalogue could be started; the server retries");
+        }
     }
     pthread_mutex_unlock(&set->turn);
+    return !behind;
 }
 
 static void answer(struct waiter *waiters)
@@ -531,15 +542,22 @@ static void answer(struct waiter *waiters)
 static void set_run(void *context)
 {
     struct source_set *set = context;
+    bool settled;
     do {
         pthread_mutex_lock(&set->lock);
         struct waiter *waiters = set->waiters;
         set->waiters = NULL;
         pthread_mutex_unlock(&set->lock);
-        follow(set);
-        look_again(set);
+        settled = follow(set);
+        settled = look_again(set) && settled;
         answer(waiters);
-    } while (thread_wait(&set->thread, LOOK_MS));
+    } while (thread_wait(&set->thread, settled ? REST_MS : LOOK_MS));
+}
+
+static void wake_set(void *source_set)
+{
+    struct source_set *set = source_set;
+    thread_wake(&set->thread);
 }
 
 void source_set_settle(void *source_set, void (*done)(void *context), void *context)
@@ -628,6 +646,7 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         log_failure("sources", "%s", why);
         goto failed;
     }
+    publisher_on_page_map(publisher, wake_set, set);
     set->follows =
         child_store_start(set->store) && thread_start(&set->thread, "source set", set_run, set);
     if (!set->follows) {
@@ -798,6 +817,7 @@ void source_set_end(struct source_set *set)
 {
     if (set == NULL)
         return;
+    publisher_on_page_map(set->publisher, NULL, NULL);
     pthread_mutex_lock(&set->lock);
     set->follows = false;
     struct waiter *waiters = set->waiters;

@@ -34,6 +34,7 @@ struct catalogue {
     /* A snapshot replaced the file's content: the next catalogue_wait returns REOPENED. */
     atomic_bool replaced;
     atomic_uint_fast64_t files; /* counted by the writer, before it commits to another file */
+    atomic_uint_fast64_t news;  /* as catalogue_news; counted by the writer and the watch */
     /* The file's schema before this handle migrated it (0: not migrated), and after. */
     atomic_int upgraded_from, upgraded_to;
     struct space space;
@@ -61,7 +62,7 @@ bool writer_has_followed(struct catalogue *c, const struct file_identity *file);
 
 /* Whether small changes are queued. Thread safe. */
 bool writer_has_small(struct catalogue *c);
-/* Wakes the writer for what its member (db/shared) found. Thread safe. */
+/* Wakes the writer for what its member (db/shared) or the watch found. Thread safe. */
 void writer_poke(struct catalogue *c);
 
 /* The writer calls catalogue_wake() after each commit that made a revision, and once it has

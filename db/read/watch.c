@@ -302,7 +302,7 @@ static int64_t next_check_ms(struct watch *w, int64_t now_ms, int64_t most_ms, b
     return look_ms < most_ms ? look_ms : most_ms;
 }
 
-enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_ms)
+static enum catalogue_wait_result wait_for_news(struct catalogue *c, uint32_t timeout_ms)
 {
     struct watch *w = c->watch;
     int64_t deadline_ms = clock_now_ms() + timeout_ms;
@@ -317,6 +317,8 @@ enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_
         bool quiet;
         if (result != CATALOGUE_WAIT_TIMEOUT) {
             w->moved_ms = now;
+            if (result == CATALOGUE_WAIT_CHANGED && call != CALL_WAKE)
+                writer_poke(c); /* it does not know of this commit: it is of another process */
             return result;
         }
         if (call == CALL_WAKE)
@@ -327,6 +329,20 @@ enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_
         int64_t wait_ms = next_check_ms(w, now, deadline_ms - now, &quiet);
         call = wait_call(w, wait_ms, quiet);
     }
+}
+
+enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_ms)
+{
+    enum catalogue_wait_result result = wait_for_news(c, timeout_ms);
+
+    if (result != CATALOGUE_WAIT_TIMEOUT)
+        atomic_fetch_add(&c->news, 1);
+    return result;
+}
+
+uint64_t catalogue_news(const struct catalogue *c)
+{
+    return atomic_load(&c->news);
 }
 
 static void wake_watch(struct catalogue *c, uint64_t value)
@@ -340,6 +356,7 @@ static void wake_watch(struct catalogue *c, uint64_t value)
 
 void catalogue_wake(struct catalogue *c)
 {
+    atomic_fetch_add(&c->news, 1);
     wake_watch(c, WAKE);
 }
 

@@ -130,20 +130,23 @@ static void probe(struct writer *w)
     writer_record_failed(w, status, status == CATALOGUE_BUSY ? writer_lock_holder(w) : w->tx.why);
 }
 
-void maintenance_watch(struct writer *w)
+static bool is_writable(struct writer *w)
 {
-    if (clock_now_ms() < w->idle_at_ms)
+    pthread_mutex_lock(&w->trouble_lock);
+    bool writable = w->writable;
+    pthread_mutex_unlock(&w->trouble_lock);
+    return writable;
+}
+
+/* `moved`: something was committed since the last look. */
+static void look_around(struct writer *w, bool moved)
+{
+    if (writer_usable(w) != CATALOGUE_OK) {
+        log_index_forget(&w->index); /* as if something had moved, until it is usable */
         return;
-    w->idle_at_ms = clock_now_ms() + WRITER_IDLE_MS;
-    if (w->give_back_at_ms != 0 && clock_now_ms() >= w->give_back_at_ms) {
-        w->give_back_at_ms = 0;
-        malloc_trim(0);
     }
-    if (writer_usable(w) != CATALOGUE_OK)
-        return;
     char ignored[512];
     server_lock_hold(&w->lock, w->catalogue->path, ignored, sizeof ignored);
-    bool moved = log_index_moved(&w->index);
     /* A lock file that was made again has no state yet. */
     if ((moved || !w->lock.noted) && tx_refresh(&w->tx) == CATALOGUE_OK) {
         writer_saw(w);
@@ -151,14 +154,30 @@ void maintenance_watch(struct writer *w)
     } else if (moved) {
         log_index_forget(&w->index);
     }
-    if (moved || w->idle_at_ms >= w->purge_at_ms) { /* another process may have removed an index */
-        w->purge_pending = true;
-        w->purge_at_ms = w->idle_at_ms + WRITER_TRIM_MS;
-    }
+    w->purge_pending = true; /* another process may have removed an index */
     checkpoint_when_idle(&w->checkpoint);
-    pthread_mutex_lock(&w->trouble_lock);
-    bool writable = w->writable;
-    pthread_mutex_unlock(&w->trouble_lock);
-    if (!writable)
+    if (!is_writable(w))
         probe(w);
+}
+
+int maintenance_watch(struct writer *w)
+{
+    int64_t now_ms = clock_now_ms();
+    if (w->db == NULL || now_ms < w->idle_at_ms)
+        return WRITER_IDLE_MS;
+    w->idle_at_ms = now_ms + WRITER_IDLE_MS;
+    if (w->give_back_at_ms != 0 && now_ms >= w->give_back_at_ms) {
+        w->give_back_at_ms = 0;
+        malloc_trim(0);
+    }
+    bool moved = log_index_moved(&w->index);
+    bool settled = !moved && is_writable(w) && w->lock.noted;
+    if (!settled || now_ms >= w->look_at_ms) {
+        w->look_at_ms = now_ms + WRITER_TRIM_MS;
+        look_around(w, moved);
+    }
+    return settled && w->give_back_at_ms == 0 && w->outside.count == 0 &&
+                   w->catalogue->member == NULL
+               ? WRITER_TRIM_MS
+               : WRITER_IDLE_MS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reports what other processes, mostly commands, commit while a server has the catalogue open.
- * Each transaction of the writer begins with a look at the revision, and an idle writer looks once
- * a second; revisions that it did not make itself are reported (catalogue_options.event) with the
- * indexes that they changed. Internal to the writer: its thread only. */
+ * Each transaction of the writer begins with a look at the revision, and the watch wakes an idle
+ * writer for one; revisions that it did not make itself are reported (catalogue_options.event) with
+ * the indexes that they changed. Internal to the writer: its thread only. */
 #pragma once
 
 #include <stdbool.h>

@@ -931,12 +931,13 @@ static void writer_run(void *context)
         }
         if (queue_is_closed(&w->queue))
             return;
+        int rest_ms = WRITER_IDLE_MS;
         if (w->catalogue->options.server) {
             if (does_maintenance(w) && (maintenance_purge(w) || maintenance_run(w)))
                 continue;
-            maintenance_watch(w);
+            rest_ms = maintenance_watch(w);
         }
-        queue_wait(&w->queue, WRITER_IDLE_MS);
+        queue_wait(&w->queue, rest_ms);
     }
 }
 

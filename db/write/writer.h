@@ -35,10 +35,11 @@ void change_keep(struct change *change, void *room);
 
 /* If catalogue_options.write_timeout_ms is 0. */
 #define WRITER_TIMEOUT_DEFAULT_MS 10000u
-/* How often an idle writer looks for commits of other processes, removed indexes and the end of a
+/* How often an idle writer looks around after a commit, of any process, and for the end of a
  * failure. */
 #define WRITER_IDLE_MS 1000
-/* How often the writer looks for history and outcomes that are too old. */
+/* How often it looks for what nothing reports: commits that the watch has missed, a lock file that
+ * is gone, and rows, history and outcomes that are too old. */
 #define WRITER_TRIM_MS 5000
 /* Nice value of a server's writer, lower in priority than the threads that answer crawlers: with
  * equal priority one GET in a hundred waited for the scheduler's next tick, 4 ms, while a list used
@@ -88,7 +89,7 @@ struct writer {
     bool waits_for_queue;      /* the busy handler gives up when the queue is empty */
     int64_t give_back_at_ms;   /* when to return freed memory; 0: done */
     int64_t idle_at_ms;        /* when to look around again */
-    int64_t purge_at_ms;       /* when to look for removed lists that are old enough */
+    int64_t look_at_ms;        /* when to look at everything, even if nothing moved */
     struct log_index index;    /* as of the last look around */
     int64_t trim_at_ms;        /* when to look for old history */
     int64_t forget_at_ms;      /* for old outcomes */
@@ -164,6 +165,7 @@ void rehearsal_finish(struct rehearsal *r);
 bool maintenance_purge(struct writer *w);
 /* Drops a batch of old rows, or queues its removal. True if it did. */
 bool maintenance_run(struct writer *w);
-/* Once in WRITER_IDLE_MS: looks for commits of other processes, returns freed memory, checks the
- * log's length, and whether writes succeed again. */
-void maintenance_watch(struct writer *w);
+/* At most once in WRITER_IDLE_MS: looks for commits of other processes, returns freed memory,
+ * checks the lock file and the log's length, and whether writes succeed again. Returns for how many
+ * milliseconds the writer may then sleep. */
+int maintenance_watch(struct writer *w);

@@ -254,6 +254,8 @@ static enum catalogue_status refresh_routing(struct publisher *p, struct catalog
     pthread_rwlock_wrlock(&p->page_map_lock);
     const struct page_map *old = p->routing;
     p->routing = fresh;
+    if (p->map_moved != NULL)
+        p->map_moved(p->map_moved_context);
     pthread_rwlock_unlock(&p->page_map_lock);
     if (old != NULL && !page_map_keeps(fresh, old))
         atomic_store(&p->moved_at, (int64_t)time(NULL));
@@ -857,6 +859,14 @@ const struct page_map *publisher_page_map(struct publisher *p)
     page_map_ref(r);
     pthread_rwlock_unlock(&p->page_map_lock);
     return r;
+}
+
+void publisher_on_page_map(struct publisher *p, void (*moved)(void *context), void *context)
+{
+    pthread_rwlock_wrlock(&p->page_map_lock);
+    p->map_moved = moved;
+    p->map_moved_context = context;
+    pthread_rwlock_unlock(&p->page_map_lock);
 }
 
 int64_t publisher_moved_at(struct publisher *p)

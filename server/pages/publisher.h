@@ -83,6 +83,11 @@ void publisher_stop(struct publisher *p);
  * the catalogue cannot be read, and nothing has changed. */
 bool publisher_reconfigure(struct publisher *p, struct publish_policies *policies);
 
+/* Sets a function to be called after each replacement of the page map (NULL: none), by a thread
+ * that holds a lock of the publisher: it must not block or call the publisher. Once this has
+ * returned, the function before it is not called any more. Any thread. */
+void publisher_on_page_map(struct publisher *p, void (*moved)(void *context), void *context);
+
 /* Whether pages are styled now. Any thread. */
 bool publisher_page_style(struct publisher *p);
 

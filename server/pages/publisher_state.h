@@ -29,6 +29,8 @@ struct publisher {
 
     pthread_rwlock_t page_map_lock;
     const struct page_map *routing; /* owned reference */
+    void (*map_moved)(void *context);
+    void *map_moved_context;
 
     struct await_list awaits;
 

@@ -139,7 +139,7 @@ def test_a_lock_that_cannot_be_made_is_reported(tmp_path):
 
 
 def test_an_idle_server_leaves_the_lock_file_alone(server):
-    """Once a second it looks around; what it has to say it has said."""
+    """It looks around after each commit; what it has to say it has said."""
     assert server.register(ORIGIN + "/a.xml").status == 201
     lock = server.database + ".lock"
     before = os.stat(lock).st_mtime_ns

@@ -5,12 +5,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "db/shared.h"
 #include "server/base/clock.h"
 #include "server/rules/host_map.h"
 #include "server/sources/child_store.h"
 #include "server/sources/remote/run.h"
 
-#define TICK_MS  1000 /* longest wait: the clock may have been set */
+#define TICK_MS  1000  /* longest wait: the clock may have been set */
+#define REST_MS  10000 /* the same if nothing is watched */
 #define BATCH_MS 10000
 #define QUIET_BATCH_MS                                                                             \
     60000 /* for results without news: after a crash these polls are repeated                      \
@@ -935,6 +937,20 @@ static void answer_requests(struct remote *r, const char *failure)
     answer_all(asks, failure);
 }
 
+/* Nothing is watched, and nothing is under way: only a change of the registry or of the settings
+ * gives work, and then remote_wake or remote_reconfigure wakes the thread. In a shared catalogue
+ * leadership does, too. */
+static bool is_unemployed(const struct remote *r)
+{
+    struct shared_state shared;
+    bool watches = r->plan->count > 0 || r->host_count > 0 || r->registry == NULL ||
+                   catalogue_shared_state(r->catalogue, &shared);
+    for (size_t i = 0; !watches && i < r->registry->site_count; i++)
+        watches = r->registry->sites[i].check;
+    return !watches && !r->load && !r->fresh && r->flight == NULL && r->batch_count == 0 &&
+           r->polls == NULL && r->split == NULL && r->scans == NULL && !atomic_load(&r->look_soon);
+}
+
 static int64_t step(struct remote *r)
 {
     int64_t now_ms = clock_now_ms();
@@ -970,6 +986,8 @@ static int64_t step(struct remote *r)
     measure(r, now, now_ms);
     if (r->leads && r->look.phase != LOOK_REST && r->flight == NULL)
         return 0;
+    if (wait == TICK_MS && is_unemployed(r))
+        return REST_MS;
     return wait < 0 ? 0 : wait;
 }
 
@@ -1066,7 +1084,7 @@ void remote_run(void *remote)
     r->chance = (uint32_t)clock_unix_ns();
     while (!thread_stops(&r->thread)) {
         int64_t wait = step(r);
-        if (!fetch_loop_poll(r->loop, (int)least(wait, TICK_MS)))
+        if (!fetch_loop_poll(r->loop, (int)least(wait, REST_MS)))
             nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
     end(r);

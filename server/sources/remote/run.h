@@ -218,6 +218,7 @@ struct remote {
         int64_t rests_ms; /* pause until then, even if something changed */
         int64_t due_ms;   /* when a part that the pass skipped is to be looked at; 0: none */
         uint64_t revision;
+        uint64_t news; /* catalogue_news before the last look at the revision */
         bool removed;
         struct site_table parts; /* struct look_part: of the last pass, and those that rest */
     } look;

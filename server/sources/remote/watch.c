@@ -333,14 +333,27 @@ static enum catalogue_status look_at_outsiders(struct remote *r, struct catalogu
     return status;
 }
 
-/* Begins a pass if there is something to look for. */
-static bool begin_pass(struct remote *r, struct catalogue_view *view, int64_t now_ms)
+static bool is_part_due(const struct remote *r, int64_t now_ms)
+{
+    return r->look.due_ms != 0 && now_ms >= r->look.due_ms;
+}
+
+/* Whether to read the catalogue's revision, or begin a pass whatever it is. */
+static bool may_begin_pass(const struct remote *r, int64_t now_ms)
+{
+    return atomic_load(&r->look_soon) || is_part_due(r, now_ms) || r->look.revision == 0 ||
+           catalogue_news(r->catalogue) != r->look.news;
+}
+
+/* Begins a pass if there is something to look for. `news`: as before the view began. */
+static bool begin_pass(struct remote *r, struct catalogue_view *view, uint64_t news, int64_t now_ms)
 {
     struct catalogue_revisions revisions;
-    bool asked = atomic_exchange(&r->look_soon, false);
-    asked = asked || (r->look.due_ms != 0 && now_ms >= r->look.due_ms);
-    if (catalogue_view_revisions(view, &revisions) != CATALOGUE_OK ||
-        (!asked && revisions.revision == r->look.revision))
+    bool asked = atomic_exchange(&r->look_soon, false) || is_part_due(r, now_ms);
+    if (catalogue_view_revisions(view, &revisions) != CATALOGUE_OK)
+        return false;
+    r->look.news = news;
+    if (!asked && revisions.revision == r->look.revision)
         return false;
     look_at_held(r, view);
     r->look.revision = revisions.revision;
@@ -404,19 +417,20 @@ void watch_step(struct remote *r, int64_t now_ms)
     struct catalogue_view *view;
     bool begun = r->look.phase != LOOK_REST;
     int64_t rests_ms = atomic_load(&r->look_soon) ? r->look.rests_ms : r->look.next_ms;
-    if (r->flight != NULL || (!begun && now_ms < rests_ms))
+    if (r->flight != NULL || (!begun && (now_ms < rests_ms || !may_begin_pass(r, now_ms))))
         return;
     if (begun && r->batch_count > 0) { /* the pass needs the room */
         run_flush(r);
         return;
     }
     r->look.next_ms = now_ms + REST_LEAST_MS;
+    uint64_t news = catalogue_news(r->catalogue);
     if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK) {
         abandon_pass(r);
         return;
     }
     enum catalogue_status status = CATALOGUE_OK;
-    bool looks = begun || begin_pass(r, view, now_ms);
+    bool looks = begun || begin_pass(r, view, news, now_ms);
     if (looks)
         status = look(r, view, !begun);
     catalogue_view_end(view);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* catalogue_wait: own commits, other processes, and a file that goes and comes back. The handle has
- * no writer: writer_reopen and writer_has_followed are this test's. */
+ * no writer: writer_reopen, writer_has_followed and writer_poke are this test's. */
 #include "server/base/clock.h"
 #include "tests/unit/db/read/read_handle.h"
 
@@ -39,6 +39,14 @@ bool writer_has_followed(struct catalogue *c, const struct file_identity *file)
     return file_identity_equal(&followed, file);
 }
 
+static unsigned poked;
+
+void writer_poke(struct catalogue *c)
+{
+    (void)c;
+    poked++;
+}
+
 static void open_all(struct fixture *f, struct catalogue *c)
 {
     char why[256] = "";
@@ -51,6 +59,7 @@ static void open_all(struct fixture *f, struct catalogue *c)
     assert_int_equal(watch_new(c, &c->watch, why, sizeof why), CATALOGUE_OK);
     assert_true(file_identity_read(f->path, &followed));
     atomic_store(&reopened, 0);
+    poked = 0;
 }
 
 static void close_all(struct fixture *f, struct catalogue *c)
@@ -153,11 +162,12 @@ static void a_wake_ends_the_wait(void **state)
     }
     assert_true(took < 900);
 
-    /* A commit with its wake is one change, not two. */
+    /* A commit with its wake is one change, not two, and the writer's own. */
     fixture_entry(f.db, 1, 1, S1 "/b", NULL);
     catalogue_wake(&c);
     assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_CHANGED);
     assert_int_equal(catalogue_wait(&c, 150), CATALOGUE_WAIT_TIMEOUT);
+    assert_int_equal(poked, 0);
     close_all(&f, &c);
 }
 
@@ -212,6 +222,28 @@ static void a_foreign_commit_shows_within_200_ms(void **state)
         }
         assert_true(took < 200);
     }
+    close_all(&f, &c);
+}
+
+static void news_count_what_may_have_changed(void **state)
+{
+    struct catalogue c;
+    struct fixture f;
+    (void)state;
+
+    open_all(&f, &c);
+    uint64_t before = catalogue_news(&c);
+    assert_int_equal(catalogue_wait(&c, 0), CATALOGUE_WAIT_TIMEOUT);
+    catalogue_nudge(&c);
+    assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_TIMEOUT);
+    assert_int_equal(catalogue_news(&c), before);
+    catalogue_wake(&c); /* a commit of this handle counts before anybody waits */
+    assert_true(catalogue_news(&c) > before);
+    assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_CHANGED);
+    before = catalogue_news(&c);
+    foreign_commit(&f, &c);
+    assert_true(catalogue_news(&c) > before);
+    assert_int_equal(poked, 1); /* the writer learns of it at once */
     close_all(&f, &c);
 }
 
@@ -329,6 +361,7 @@ int main(void)
         cmocka_unit_test(a_nudge_ends_the_wait),
         cmocka_unit_test(a_wake_ends_the_wait),
         cmocka_unit_test(a_foreign_commit_shows_within_200_ms),
+        cmocka_unit_test(news_count_what_may_have_changed),
         cmocka_unit_test(a_replaced_file_is_reopened_without_the_old_log),
         cmocka_unit_test(a_deleted_file_comes_back),
     };
