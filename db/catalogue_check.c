@@ -12,6 +12,7 @@
 
 #include "db/catalogue.h"
 #include "db/check.h"
+#include "db/file/bind.h"
 #include "db/file/connection.h"
 #include "db/file/handle.h"
 #include "db/file/schema.h"
@@ -217,10 +218,8 @@ static void look_up(struct scan *s, int64_t index)
     s->index = index;
     s->known = false;
     sqlite3_reset(s->find_index);
-    rc = sqlite3_bind_int64(s->find_index, 1, index);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(s->find_index);
-    if (rc != SQLITE_ROW) {
+    rc = sql_bind(s->find_index, index);
+    if (!sql_next(s->find_index, &rc)) {
         check_result(s->check, rc, "indexes");
         return;
     }
@@ -249,10 +248,8 @@ static bool write_page_url(struct scan *s, int64_t urlset, uint32_t number, char
 {
     char path[PAGE_PATH_SIZE];
     sqlite3_reset(s->find_page);
-    int rc = sqlite3_bind_int64(s->find_page, 1, urlset);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(s->find_page);
-    if (rc != SQLITE_ROW) {
+    int rc = sql_bind(s->find_page, urlset);
+    if (!sql_next(s->find_page, &rc)) {
         check_result(s->check, rc, "urlsets");
         return false;
     }
@@ -270,12 +267,8 @@ static void check_listed(struct scan *s, long long urlset, uint32_t number)
     if (!write_page_url(s, urlset, number, url, sizeof url))
         return;
     sqlite3_reset(s->find_entry);
-    int rc = sqlite3_bind_int64(s->find_entry, 1, sqlite3_column_int64(s->find_page, 4));
-    if (rc == SQLITE_OK)
-        rc = sqlite3_bind_text(s->find_entry, 2, url, -1, SQLITE_STATIC);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(s->find_entry);
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+    int rc = sql_bind(s->find_entry, sqlite3_column_int64(s->find_page, 4), url);
+    if (!sql_next(s->find_entry, &rc) && rc != SQLITE_DONE)
         check_result(s->check, rc, "entries of urlsets");
     else if (rc == SQLITE_DONE || sqlite3_column_int64(s->find_entry, 0) != -urlset ||
              sqlite3_column_int64(s->find_entry, 1) != sqlite3_column_int64(s->find_page, 3))
@@ -298,11 +291,8 @@ static void check_of_urlset(struct scan *s, const char *where, int64_t urlset, c
             : 0;
     sqlite3_stmt *row = s->find_rows;
     sqlite3_reset(row);
-    int rc = sqlite3_bind_int64(row, 1, urlset);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_bind_int64(row, 2, number);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
+    int rc = sql_bind(row, urlset, number);
+    sql_next(row, &rc);
     if (rc == SQLITE_DONE)
         check_report(s->check, "%s: belongs to urlset %s%.300s, which does not have this page",
                      where, text_of(s->find_page, 0), text_of(s->find_page, 1));
@@ -800,7 +790,7 @@ static void check_number(struct check *check, const struct bounded_number *n)
         rc = sqlite3_bind_int64(row, 1, TIME_MAX);
     if (rc == SQLITE_OK && sqlite3_bind_parameter_count(row) > 1)
         rc = sqlite3_bind_int64(row, 2, (int64_t)LIMIT_SITE_PAGES_MAX * LIMIT_PAGE_ENTRIES);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (sql_next(row, &rc)) {
         check_report(check, "%s %s: %s %lld is out of range", n->table, text_of(row, 0), n->name,
                      (long long)sqlite3_column_int64(row, 1));
         rc = SQLITE_OK;

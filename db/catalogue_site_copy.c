@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "db/catalogue.h"
+#include "db/file/bind.h"
 #include "db/file/connection.h"
 #include "db/file/handle.h"
 #include "db/file/schema.h"
@@ -67,7 +68,7 @@ static int copy_heads(sqlite3 *from, sqlite3 *to)
         rc = sqlite3_prepare_v2(from, pairs[i][0], -1, &read, NULL);
         if (rc == SQLITE_OK)
             rc = sqlite3_prepare_v2(to, pairs[i][1], -1, &write, NULL);
-        while (rc == SQLITE_OK && (rc = sqlite3_step(read)) == SQLITE_ROW) {
+        while (sql_next(read, &rc)) {
             for (int column = 0; column < sqlite3_bind_parameter_count(write); column++)
                 sqlite3_bind_value(write, column + 1, sqlite3_column_value(read, column));
             rc = sqlite3_step(write);

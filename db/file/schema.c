@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "db/file/bind.h"
 #include "db/file/connection.h"
 
 /* steps[N] brings a file of version N to N + 1. */
@@ -151,7 +152,7 @@ static int copy_objects(sqlite3 *db, sqlite3 *fresh)
                                 " AND sql IS NOT 'CREATE TABLE"
                                 " sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)'",
                                 -1, &from, NULL);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(from)) == SQLITE_ROW) {
+    while (sql_next(from, &rc)) {
         rc = SQLITE_OK;
         for (int column = 0; rc == SQLITE_OK && column < 3; column++) /* copies the text */
             rc = sqlite3_bind_value(to, column + 1, sqlite3_column_value(from, column));
@@ -184,7 +185,7 @@ int schema_compare(sqlite3 *db, schema_differs *differs, void *context)
         rc = copy_objects(db, fresh);
     if (rc == SQLITE_OK)
         rc = sqlite3_prepare_v2(fresh, compare_objects, -1, &row, NULL);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (sql_next(row, &rc)) {
         const char *type = (const char *)sqlite3_column_text(row, 0);
         const char *name = (const char *)sqlite3_column_text(row, 1);
         const char *how = (const char *)sqlite3_column_text(row, 2);

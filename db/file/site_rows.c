@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "db/entry.h"
+#include "db/file/bind.h"
 #include "db/source.h"
 #include "db/urlset.h"
 
@@ -177,7 +178,7 @@ static int copy_table(struct site_rows *rows, const struct site_table *t)
     }
     if (rc == SQLITE_OK)
         rc = prepare(rows->to, write_of(t), &write);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(rows->read)) == SQLITE_ROW) {
+    while (sql_next(rows->read, &rc)) {
         rc = copy_row(rows, t->kinds, rows->read, write);
         rows->entries += t->where == NULL;
         if (rc == SQLITE_OK && rows->each != NULL && !rows->each(rows->context))

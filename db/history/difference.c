@@ -318,12 +318,9 @@ enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v,
         v, "SELECT h.revision, h.parts FROM history_index AS i CROSS JOIN history AS h"
            " ON h.revision = i.revision WHERE i.site = ?1 AND i.revision > ?3 AND i.revision <= ?4"
            " AND i.index_id = ?2 ORDER BY i.revision");
-    int rc = view_bind(row, "iiii", wanted->site_id, wanted->index_id, (int64_t)wanted->from,
-                       (int64_t)wanted->to);
-    status = view_status(v, rc);
-    while (status == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
-        status = add_change(&m, (uint64_t)sqlite3_column_int64(row, 0),
-                            (uint64_t)sqlite3_column_int64(row, 1));
+    int rc = sql_bind(row, wanted->site_id, wanted->index_id, wanted->from, wanted->to);
+    while (status == CATALOGUE_OK && sql_next(row, &rc))
+        status = add_change(&m, row_number(row, 0), row_number(row, 1));
     sqlite3_reset(row);
     if (status == CATALOGUE_OK)
         status = view_status(v, rc);

@@ -62,12 +62,9 @@ enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, int6
 {
     sqlite3_stmt *row = view_statement(
         v, "SELECT max(history_from, iif(?1 = 0, 0, " SINCE_OF("?1") ")) FROM catalogue");
-    int rc = view_bind(row, "i", site_id);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    *from = rc == SQLITE_ROW ? row_number(row, 0) : 0;
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    int rc = sql_bind(row, site_id);
+    *from = sql_next(row, &rc) ? row_number(row, 0) : 0;
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
@@ -76,14 +73,10 @@ enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
     sqlite3_stmt *row = view_statement(
         v, "SELECT site, since FROM history_site WHERE since > (SELECT history_from FROM catalogue)"
            " ORDER BY since DESC LIMIT ?1");
-    int rc = view_bind(row, "i", (int64_t)HISTORY_SHORTENED_MAX);
-    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
-        rc = sqlite3_step(row);
-        if (rc == SQLITE_ROW)
-            each(context, sqlite3_column_int64(row, 0), row_number(row, 1));
-    }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    int rc = sql_bind(row, HISTORY_SHORTENED_MAX);
+    while (sql_next(row, &rc))
+        each(context, sqlite3_column_int64(row, 0), row_number(row, 1));
+    return view_end_statement(v, row, rc);
 }
 
 /* ---- the rows of a change */
@@ -96,14 +89,11 @@ enum catalogue_status history_read_part(struct catalogue_view *v, uint64_t revis
             ? view_statement(v, "SELECT few FROM history WHERE revision = ?1"
                                 " AND few IS NOT NULL AND ?2 = 0")
             : view_statement(v, "SELECT rows FROM history_rows WHERE revision = ?1 AND part = ?2");
-    int rc = view_bind(row, "ii", (int64_t)revision, (int64_t)number);
-    *found = false;
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
+    int rc = sql_bind(row, revision, number);
+    *found = sql_next(row, &rc);
     enum catalogue_status status = view_status(v, rc);
-    if (rc == SQLITE_ROW) {
+    if (*found) {
         const void *bytes = sqlite3_column_blob(row, 0);
-        *found = true;
         if (bytes == NULL ||
             !history_part_unpack(part, bytes, (size_t)sqlite3_column_bytes(row, 0)))
             status = part->failed || bytes == NULL ? CATALOGUE_NO_MEMORY : CATALOGUE_CORRUPT;
@@ -117,10 +107,8 @@ static enum catalogue_status name_source(struct history_namer *n, int64_t id)
     if (n->known && n->id == id)
         return CATALOGUE_OK;
     sqlite3_stmt *row = view_statement(n->v, "SELECT " OWNER_NAME("?1"));
-    int rc = view_bind(row, "i", id);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    const char *name = rc == SQLITE_ROW ? row_text(row, 0) : NULL;
+    int rc = sql_bind(row, id);
+    const char *name = sql_next(row, &rc) ? row_text(row, 0) : NULL;
     size_t len = name != NULL ? strnlen(name, sizeof n->name - 1) : 0;
     memcpy(n->name, name != NULL ? name : "", len);
     n->name[len] = '\0';
@@ -139,11 +127,9 @@ static enum catalogue_status site_of(struct history_namer *n, const struct histo
         return CATALOGUE_OK;
     if (n->urlset != -row->site) {
         sqlite3_stmt *found = view_statement(n->v, "SELECT site FROM sitemap_index WHERE id = ?1");
-        int rc = view_bind(found, "i", -row->site);
-        if (rc == SQLITE_OK)
-            rc = sqlite3_step(found);
+        int rc = sql_bind(found, -row->site);
         n->urlset = -row->site;
-        n->site = rc == SQLITE_ROW ? sqlite3_column_int64(found, 0) : 0;
+        n->site = sql_next(found, &rc) ? sqlite3_column_int64(found, 0) : 0;
         sqlite3_reset(found);
         if (rc != SQLITE_ROW)
             return rc == SQLITE_DONE ? CATALOGUE_CORRUPT : view_status(n->v, rc);
@@ -204,13 +190,10 @@ static enum catalogue_status count_parts(struct catalogue_view *v, uint64_t revi
 {
     sqlite3_stmt *row =
         view_statement(v, "SELECT parts FROM history AS h WHERE revision = ?1 AND" IS_KEPT);
-    int rc = view_bind(row, "i", (int64_t)revision);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    *found = rc == SQLITE_ROW;
+    int rc = sql_bind(row, revision);
+    *found = sql_next(row, &rc);
     *parts = *found ? row_number(row, 0) : 0;
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint64_t revision,
@@ -257,12 +240,9 @@ static enum catalogue_status read_undos(struct catalogue_view *v, uint64_t revis
            " ON h.undoes = u.revision WHERE h.kind = 'undo' LIMIT ?3)"
            " SELECT revision, undoes FROM undo WHERE ?2 = 0 OR EXISTS (SELECT 1 FROM history_index"
            " AS i WHERE i.site = ?2 AND i.revision = undo.revision) ORDER BY revision DESC");
-    int rc = view_bind(row, "iii", (int64_t)revision, site_id, (int64_t)UNDOS_MAX + 1);
+    int rc = sql_bind(row, revision, site_id, UNDOS_MAX + 1);
     out->count = 0;
-    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
-        rc = sqlite3_step(row);
-        if (rc != SQLITE_ROW)
-            break;
+    while (sql_next(row, &rc)) {
         if (out->count == UNDOS_MAX) {
             out->count = 0;
             break;
@@ -270,8 +250,7 @@ static enum catalogue_status read_undos(struct catalogue_view *v, uint64_t revis
         out->revision[out->count] = row_number(row, 0);
         out->undoes[out->count++] = row_number(row, 1);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 /* An undo that was undone itself does not count. Every undo is older than its own undos. */
@@ -346,11 +325,10 @@ enum catalogue_status catalogue_view_history_change(struct catalogue_view *v, ui
         " AND (?2 = 0 OR (i.site IS NOT NULL AND h.revision >= " SINCE_OF(
             "?2") "))"
                   " GROUP BY h.revision");
-    int rc = view_bind(row, "ii", (int64_t)revision, site_id);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
+    int rc = sql_bind(row, revision, site_id);
+    bool found = sql_next(row, &rc);
     enum catalogue_status status = rc == SQLITE_DONE ? CATALOGUE_NOT_FOUND : view_status(v, rc);
-    if (rc == SQLITE_ROW) {
+    if (found) {
         struct history_namer namer = {.v = v};
         struct history_part part = {.rows = NULL};
         struct history_change change;
@@ -399,9 +377,9 @@ static enum catalogue_status touches_loc(struct search *s, uint64_t revision, ui
     *has = false;
     sqlite3_stmt *row = view_statement(
         s->v, "SELECT part, filter FROM history_rows WHERE revision = ?1 ORDER BY part");
-    int rc = view_bind(row, "i", (int64_t)revision);
-    enum catalogue_status status = view_status(s->v, rc);
-    while (status == CATALOGUE_OK && !*has && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    int rc = sql_bind(row, revision);
+    enum catalogue_status status = CATALOGUE_OK;
+    while (status == CATALOGUE_OK && !*has && sql_next(row, &rc)) {
         const void *filter = sqlite3_column_blob(row, 1);
         s->looked_at++;
         if (filter != NULL && history_filter_has(filter, (size_t)sqlite3_column_bytes(row, 1),
@@ -451,12 +429,12 @@ enum catalogue_status catalogue_view_history(struct catalogue_view *v,
     struct search s = {.v = v, .query = query, .namer = {.v = v}};
     sqlite3_stmt *row = select_changes(&s);
     int64_t before = query->after != 0 ? (int64_t)query->after : INT64_MAX;
-    int rc = view_bind(row, "iii", before, query->site_id, query->index_id);
-    enum catalogue_status status = view_status(v, rc);
+    int rc = sql_bind(row, before, query->site_id, query->index_id);
+    enum catalogue_status status = CATALOGUE_OK;
     size_t listed = 0;
     uint64_t last = 0;
     *next = 0;
-    while (status == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (status == CATALOGUE_OK && sql_next(row, &rc)) {
         if (listed == query->limit || s.looked_at >= HISTORY_LOOK_MAX) {
             *next = last;
             break;
@@ -489,9 +467,7 @@ static int64_t first_of(sqlite3_stmt *row, int *rc, int64_t *second)
 {
     int64_t first = 0;
 
-    if (*rc == SQLITE_OK)
-        *rc = sqlite3_step(row);
-    if (*rc == SQLITE_ROW) {
+    if (sql_next(row, rc)) {
         first = sqlite3_column_int64(row, 0);
         *second = sqlite3_column_int64(row, 1);
     }
@@ -503,7 +479,7 @@ enum catalogue_status catalogue_view_indexnow(struct catalogue_view *v, int64_t 
                                               struct indexnow_position *out)
 {
     sqlite3_stmt *row = view_statement(v, "SELECT revision, parts FROM indexnow WHERE site = ?1");
-    int rc = view_bind(row, "i", site_id);
+    int rc = sql_bind(row, site_id);
     int64_t parts = 0;
 
     out->revision = (uint64_t)first_of(row, &rc, &parts);
@@ -520,7 +496,7 @@ enum catalogue_status catalogue_view_indexnow_next(struct catalogue_view *v, int
            " ON l.id = i.index_id CROSS JOIN history AS h ON h.revision = i.revision"
            " WHERE i.site = ?1 AND i.revision >= ?2 AND l.kind = 1 AND h.kind <> 'expiry'"
            " ORDER BY i.revision LIMIT 1");
-    int rc = view_bind(row, "ii", site_id, (int64_t)revision);
+    int rc = sql_bind(row, site_id, revision);
 
     *at = 0;
     *next = (uint64_t)first_of(row, &rc, at);

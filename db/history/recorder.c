@@ -416,15 +416,11 @@ static enum catalogue_status write_part(struct recorder *r, struct tx *tx)
     str_clear(&r->filter);
     if (!history_part_pack(&r->part, &r->packed) || !history_part_filter(&r->part, &r->filter))
         return CATALOGUE_NO_MEMORY;
-    sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_PART_ADD);
-    if (row == NULL)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, revision_of(tx));
-    sqlite3_bind_int64(row, 2, ++r->parts);
-    sqlite3_bind_blob64(row, 3, str_text(&r->filter), r->filter.len, SQLITE_STATIC);
-    sqlite3_bind_blob64(row, 4, str_text(&r->packed), r->packed.len, SQLITE_STATIC);
     r->bytes += r->filter.len + r->packed.len;
-    return statement_run(row);
+    r->parts++;
+    return tx_run(tx, ST_HISTORY_PART_ADD, revision_of(tx), r->parts,
+                  sql_bytes(str_text(&r->filter), r->filter.len),
+                  sql_bytes(str_text(&r->packed), r->packed.len));
 }
 
 bool recorder_is_full(const struct recorder *r)
@@ -597,31 +593,14 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
                                         const struct change_result *result)
 {
     uint64_t bytes = r->bytes + r->packed.len + ROW_BYTES + r->tally_count * (ROW_BYTES / 2);
-    sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_ADD);
-    if (row == NULL)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, revision_of(tx));
-    sqlite3_bind_int64(row, 2, tx->now);
-    statement_bind_text(row, 3, who_of(change));
-    statement_bind_text(row, 4, kind_word(change));
-    statement_bind_text(row, 5, via_of(tx, change));
-    statement_bind_text(row, 6, change->request_id);
-    sqlite3_bind_int64(row, 7, (sqlite3_int64)result->created);
-    sqlite3_bind_int64(row, 8, (sqlite3_int64)result->updated);
-    sqlite3_bind_int64(row, 9, (sqlite3_int64)result->unchanged);
-    sqlite3_bind_int64(row, 10, (sqlite3_int64)result->removed);
-    if (change->kind == CHANGE_UNDO || change->kind == CHANGE_RESTORE)
-        sqlite3_bind_int64(row, 11, (sqlite3_int64)change->undo.revision);
-    statement_bind_text(row, 12, change->note != NULL ? change->note : change_subject(change));
-    sqlite3_bind_int64(row, 13, (sqlite3_int64)r->rows);
-    sqlite3_bind_int64(row, 14, r->parts);
-    sqlite3_bind_int64(row, 15, (sqlite3_int64)bytes);
-    if (r->packed.len > 0)
-        sqlite3_bind_blob64(row, 16, str_text(&r->packed), r->packed.len, SQLITE_STATIC);
-    sqlite3_bind_int64(row, 17, site_of(r));
-    sqlite3_bind_int64(row, 18, (sqlite3_int64)result->group);
-    sqlite3_bind_int64(row, 19, list_of(change, result));
-    enum catalogue_status status = statement_run(row);
+    bool undoes = change->kind == CHANGE_UNDO || change->kind == CHANGE_RESTORE;
+    enum catalogue_status status = tx_run(
+        tx, ST_HISTORY_ADD, revision_of(tx), tx->now, who_of(change), kind_word(change),
+        via_of(tx, change), change->request_id, result->created, result->updated, result->unchanged,
+        result->removed, sql_not_0(undoes ? (int64_t)change->undo.revision : 0),
+        change->note != NULL ? change->note : change_subject(change), r->rows, r->parts, bytes,
+        sql_bytes(r->packed.len > 0 ? str_text(&r->packed) : NULL, r->packed.len), site_of(r),
+        result->group, list_of(change, result));
     if (status != CATALOGUE_OK)
         return status;
     tx->history_bytes += (int64_t)bytes;
@@ -648,9 +627,10 @@ static enum catalogue_status write_rest(struct recorder *r, struct tx *tx)
 /* Approximate size of a file's row without its texts. */
 #define FILE_BYTES 250u
 
-static enum catalogue_status keep_file(struct recorder *r, struct tx *tx, sqlite3_stmt *row)
+/* After the statement that keeps it. */
+static enum catalogue_status count_file(struct recorder *r, struct tx *tx,
+                                        enum catalogue_status status)
 {
-    enum catalogue_status status = statement_run(row);
     uint64_t kept = status == CATALOGUE_OK ? (uint64_t)sqlite3_changes64(tx->db) : 0;
     r->files += kept;
     r->bytes += kept * FILE_BYTES;
@@ -658,19 +638,11 @@ static enum catalogue_status keep_file(struct recorder *r, struct tx *tx, sqlite
 }
 
 enum catalogue_status recorder_keep_file(struct recorder *r, struct tx *tx, int64_t source,
-                                         const char *path, const void *hash, size_t hash_len)
+                                         const char *path, const uint64_t hash[2])
 {
     if (r == NULL || !r->active)
         return CATALOGUE_OK;
-    sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_FILE_ADD);
-    if (row == NULL)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, revision_of(tx));
-    sqlite3_bind_int64(row, 2, source);
-    statement_bind_text(row, 3, path);
-    if (hash != NULL)
-        sqlite3_bind_blob(row, 4, hash, (int)hash_len, SQLITE_STATIC);
-    return keep_file(r, tx, row);
+    return count_file(r, tx, tx_run(tx, ST_HISTORY_FILE_ADD, revision_of(tx), source, path, hash));
 }
 
 enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, int64_t source,
@@ -678,14 +650,8 @@ enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, i
 {
     if (r == NULL || !r->active)
         return CATALOGUE_OK;
-    sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_FILE_ADD_OF);
-    if (row == NULL)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, revision_of(tx));
-    sqlite3_bind_int64(row, 2, site);
-    statement_bind_text(row, 3, loc);
-    sqlite3_bind_int64(row, 4, source);
-    return keep_file(r, tx, row);
+    return count_file(r, tx,
+                      tx_run(tx, ST_HISTORY_FILE_ADD_OF, revision_of(tx), site, loc, source));
 }
 
 static enum catalogue_status write_all(struct recorder *r, struct tx *tx,
@@ -759,14 +725,11 @@ static bool is_crowded(const struct tx *tx)
 static enum catalogue_status find_oldest(struct tx *tx, enum statement which, int64_t site,
                                          struct oldest *out)
 {
-    sqlite3_stmt *row = tx_statement(tx, which);
-    out->found = false;
-    if (row == NULL)
-        return tx_failure(tx);
-    if (which == ST_HISTORY_OLDEST_OF)
-        sqlite3_bind_int64(row, 1, site);
-    enum catalogue_status status = statement_first(row, &out->found);
-    if (out->found) {
+    sqlite3_stmt *row;
+    enum catalogue_status status =
+        which == ST_HISTORY_OLDEST_OF ? tx_first(tx, which, &row, site) : tx_first(tx, which, &row);
+    out->found = row != NULL;
+    if (row != NULL) {
         out->revision = sqlite3_column_int64(row, 0);
         out->at = sqlite3_column_int64(row, 1);
         out->parts = sqlite3_column_int64(row, 2);

@@ -9,7 +9,7 @@
  * part keeps the first and the last state of each entry (site and loc). An entry that a change has
  * parked under another address (set.c) counts as unmoved.
  *
- * Memory is bounded: a full part is written between two statements of the change (tx_statement), so
+ * Memory is bounded: a full part is written between two statements of the change (tx.c), so
  * a part has HISTORY_PART_ROWS rows and those of one more statement. An entry that a change touches
  * again much later is in two parts, in order; an undo reads them from the last one on. */
 #pragma once
@@ -65,11 +65,11 @@ enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx);
 /* Counts entries that returned to the index without being written. Accepts NULL. */
 enum catalogue_status recorder_count(struct recorder *r, int64_t site, int64_t index,
                                      uint64_t created);
-/* Record the state of a source's file before its row gets another hash (NULL: none) or is deleted;
+/* Record the state of a source's file before its row gets another hash (0, 0: none) or is deleted;
  * and of the file of an entry before an undo does so. Only files that have had an entry are
  * recorded. `r` may be NULL. */
 enum catalogue_status recorder_keep_file(struct recorder *r, struct tx *tx, int64_t source,
-                                         const char *path, const void *hash, size_t hash_len);
+                                         const char *path, const uint64_t hash[2]);
 enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, int64_t source,
                                             int64_t site, const char *loc);
 /* The change is complete: if it wrote something, writes its rows and its row of `history`, with the

@@ -110,13 +110,11 @@ static void read_check(sqlite3_stmt *row, struct check_record *out)
 /* Steps to the only row. Its strings are valid until the next call uses the statement again. */
 static enum catalogue_status find_row(struct catalogue_view *v, sqlite3_stmt *row, int rc)
 {
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_DONE) {
+    if (!sql_next(row, &rc) && rc == SQLITE_DONE) {
         sqlite3_reset(row);
         return CATALOGUE_NOT_FOUND;
     }
-    return rc == SQLITE_ROW ? CATALOGUE_OK : view_status(v, rc);
+    return view_status(v, rc);
 }
 
 static enum catalogue_status load_check(struct catalogue_view *v, sqlite3_stmt *row, int rc,
@@ -134,7 +132,7 @@ enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
 {
     sqlite3_stmt *row = view_statement(v, CHECKS " WHERE k.id = ?1");
 
-    return load_check(v, row, view_bind(row, "i", id), out);
+    return load_check(v, row, sql_bind(row, id), out);
 }
 
 enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int64_t site_id,
@@ -142,7 +140,7 @@ enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int6
 {
     sqlite3_stmt *row = view_statement(v, CHECKS BY_LOC);
 
-    return load_check(v, row, view_bind(row, "it", site_id, loc), out);
+    return load_check(v, row, sql_bind(row, site_id, loc), out);
 }
 
 /* The state of a file as a state of polls. A split file has URLs, and its urlset serves it. */
@@ -171,7 +169,7 @@ static enum catalogue_status check_of_file(struct catalogue_view *v, int64_t sit
         v, "SELECT f.loc, f.state, f.urls, f.bytes, f.problem, f.detail, f.line, f.problem_since,"
            " (SELECT held FROM source_state WHERE source = f.source) FROM source_file_row AS f "
            "WHERE +f.source = " NAMED " AND f.site = ?2 AND f.loc = ?3 AND f.loc <> f.path");
-    enum catalogue_status status = find_row(v, row, view_bind(row, "tit", source, site_id, loc));
+    enum catalogue_status status = find_row(v, row, sql_bind(row, source, site_id, loc));
 
     if (status != CATALOGUE_OK)
         return status;
@@ -211,7 +209,7 @@ enum catalogue_status catalogue_view_check_of(struct catalogue_view *v, const ch
     sqlite3_stmt *row = view_statement(v, CHECKS " WHERE k.list = 0 AND k.source = " NAMED
                                                  " AND " CHECK_AT("k", "?2"));
 
-    return load_check(v, row, view_bind(row, "tt", source, loc), out);
+    return load_check(v, row, sql_bind(row, source, loc), out);
 }
 
 enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const char *source,
@@ -219,7 +217,7 @@ enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const 
 {
     sqlite3_stmt *row = view_statement(v, CHECKS " WHERE k.source = " NAMED " AND k.list = 1");
 
-    return load_check(v, row, view_bind(row, "t", source), out);
+    return load_check(v, row, sql_bind(row, source), out);
 }
 
 /* Rows in the order of their ids, each with whether it matches: so the rows between two matches are
@@ -257,14 +255,13 @@ enum catalogue_status catalogue_view_checks(struct catalogue_view *v,
 {
     sqlite3_stmt *row = candidates(v, filter);
     int state = filter->dropped ? -1 : filter->state;
-    int rc = view_bind(row, "tiiit", filter->source, filter->after, filter->site_id, (int64_t)state,
-                       filter->prefix);
-    enum catalogue_status status = view_status(v, rc);
+    int rc = sql_bind(row, filter->source, filter->after, filter->site_id, state, filter->prefix);
+    enum catalogue_status status = CATALOGUE_OK;
     size_t looked = 0, found = 0;
     int64_t last_found = 0;
 
     *next = 0;
-    while (status == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (status == CATALOGUE_OK && sql_next(row, &rc)) {
         int64_t id = sqlite3_column_int64(row, 0);
         bool matches = sqlite3_column_int(row, 1) != 0;
         if (matches && filter->limit > 0 && found == filter->limit) {
@@ -303,7 +300,7 @@ enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, bool
                               : COUNTED(" INDEXED BY fetch_loc", ""));
     int rc = row != NULL ? SQLITE_OK : SQLITE_NOMEM;
 
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (sql_next(row, &rc)) {
         uint64_t counts[CHECK_STATES];
         const char *source = row_text(row, 0);
         for (int i = 0; i < CHECK_STATES; i++)
@@ -312,8 +309,7 @@ enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, bool
         if (rc == SQLITE_OK)
             each(context, source, counts);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, const char *source,
@@ -340,14 +336,12 @@ enum catalogue_status catalogue_view_check_bad_sites(struct catalogue_view *v,
     sqlite3_stmt *row =
         view_statement(v, "SELECT k.site, count(*) FROM fetch AS k INDEXED BY fetch_state"
                           " WHERE k.state > 1 AND k.list = 0 AND k.source = 0 GROUP BY k.site");
-    int rc = row != NULL ? SQLITE_OK : SQLITE_NOMEM;
+    int rc = sql_bind(row);
 
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (sql_next(row, &rc)) {
         each(context, sqlite3_column_int64(row, 0), row_number(row, 1));
-        rc = SQLITE_OK;
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 /* ---- for the poller -------------------------------------------------------------------- */
@@ -361,10 +355,10 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
                           " WHERE id = k.source), ''), interval_s, state, " CHECK_LOC(
                               "k") " FROM fetch AS k"
                                    " WHERE id > ?1 AND list = 0 ORDER BY id LIMIT ?2");
-    int rc = view_bind(row, "ii", after, (int64_t)limit);
+    int rc = sql_bind(row, after, limit);
     bool ended = false;
 
-    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (!ended && sql_next(row, &rc)) {
         struct check_due due = {.id = sqlite3_column_int64(row, 0),
                                 .site_id = sqlite3_column_int64(row, 1),
                                 .next_at = sqlite3_column_int64(row, 2),
@@ -376,8 +370,7 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
         if (rc == SQLITE_OK)
             ended = !each(context, &due);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 /* Whether a file of its owner lists the entry `e`: then the owner is a source, which polls it or
@@ -396,7 +389,7 @@ static enum catalogue_status report_unwatched(struct catalogue_view *v, sqlite3_
     bool ended = false;
 
     last[0] = '\0';
-    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (!ended && sql_next(row, &rc)) {
         const char *at = row_text(row, 0), *loc = row_text(row, 2);
         size_t len = at != NULL ? strnlen(at, LOC_MAX_CHARS) : 0;
         memcpy(last, at != NULL ? at : "", len);
@@ -405,8 +398,7 @@ static enum catalogue_status report_unwatched(struct catalogue_view *v, sqlite3_
         if (rc == SQLITE_OK && loc != NULL && sqlite3_column_int(row, 3) != 0)
             ended = !each(context, sqlite3_column_int64(row, 1), loc);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_unwatched_files(struct catalogue_view *v, const char *source,
@@ -421,9 +413,8 @@ enum catalogue_status catalogue_view_unwatched_files(struct catalogue_view *v, c
                           " FROM source_file_row AS f WHERE f.source = " NAMED
                           " AND f.path > ?2 ORDER BY f.path LIMIT ?3");
 
-    return report_unwatched(
-        v, row, view_bind(row, "tti", source, after != NULL ? after : "", (int64_t)looked), last,
-        each, context);
+    return report_unwatched(v, row, sql_bind(row, source, after != NULL ? after : "", looked), last,
+                            each, context);
 }
 
 enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v, int64_t site_id,
@@ -439,9 +430,8 @@ enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v,
                      " AND e.source >= 0 AND NOT " IS_OF_A_FILE " AND " ENTRY_ROW_LIVE
                      " FROM sitemap AS e WHERE e.site = ?1 AND e.loc > ?2 ORDER BY e.loc LIMIT ?3");
 
-    return report_unwatched(
-        v, row, view_bind(row, "iti", site_id, after != NULL ? after : "", (int64_t)looked), last,
-        each, context);
+    return report_unwatched(v, row, sql_bind(row, site_id, after != NULL ? after : "", looked),
+                            last, each, context);
 }
 
 enum catalogue_status
@@ -458,11 +448,11 @@ catalogue_view_checks_named(struct catalogue_view *v, int64_t after, size_t look
                     " AND e.loc = " CHECK_LOC(
                         "k") " AND " ENTRY_ROW_LIVE " AND NOT " IS_OF_A_FILE "))"
                              " FROM fetch AS k WHERE k.id > ?1 ORDER BY k.id LIMIT ?2");
-    int rc = view_bind(row, "ii", after, (int64_t)looked);
+    int rc = sql_bind(row, after, looked);
     bool ended = false;
 
     *last = 0;
-    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (!ended && sql_next(row, &rc)) {
         const char *source = (const char *)sqlite3_column_text(row, 2);
         const struct check_named named = {
             .id = sqlite3_column_int64(row, 0),
@@ -475,6 +465,5 @@ catalogue_view_checks_named(struct catalogue_view *v, int64_t after, size_t look
         rc = SQLITE_OK;
         ended = !each(context, &named);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }

@@ -61,23 +61,22 @@ static enum catalogue_status walk_crawlers(struct catalogue_view *v, const char 
     struct crawler_page_kept page;
     struct crawler_day_kept day;
     sqlite3_stmt *row = view_statement(v, pages);
-    int rc = SQLITE_NOMEM;
+    int rc = sql_bind(row);
 
-    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (sql_next(row, &rc)) {
         read_crawler_page(row, &page);
         each_page(context, &page);
     }
-    sqlite3_reset(row);
-    if (rc != SQLITE_DONE)
-        return view_status(v, rc);
-    rc = SQLITE_NOMEM;
+    enum catalogue_status status = view_end_statement(v, row, rc);
+    if (status != CATALOGUE_OK)
+        return status;
     row = view_statement(v, days);
-    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    rc = sql_bind(row);
+    while (sql_next(row, &rc)) {
         read_crawler_day(row, &day);
         each_day(context, &day);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_crawlers_begun(struct catalogue_view *v,
@@ -86,14 +85,13 @@ enum catalogue_status catalogue_view_crawlers_begun(struct catalogue_view *v,
     sqlite3_stmt *row = view_statement(v, "SELECT c.since, c.node FROM local_crawler AS c JOIN "
                                           "catalogue AS k ON k.epoch = c.epoch WHERE k.one = 1");
     memset(out, 0, sizeof *out);
-    int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
-    if (rc == SQLITE_ROW) {
+    int rc = sql_bind(row);
+    if (sql_next(row, &rc)) {
         const char *node = (const char *)sqlite3_column_text(row, 1);
         out->since = sqlite3_column_int64(row, 0);
         snprintf(out->node, sizeof out->node, "%s", node != NULL ? node : "");
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_crawlers(struct catalogue_view *v, crawler_page_each *page,
@@ -114,8 +112,8 @@ enum catalogue_status catalogue_view_crawler_children(struct catalogue_view *v,
     sqlite3_stmt *row =
         view_statement(v, "SELECT crawler, place, site, child, fetched_at, good_at, status, ok,"
                           " not_modified, other FROM local_crawler_child ORDER BY fetched_at");
-    int rc = SQLITE_NOMEM;
-    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    int rc = sql_bind(row);
+    while (sql_next(row, &rc)) {
         struct crawler_child_kept child = {
             .is = {.place = (uint32_t)sqlite3_column_int64(row, 1),
                    .site_id = sqlite3_column_int64(row, 2),
@@ -129,8 +127,7 @@ enum catalogue_status catalogue_view_crawler_children(struct catalogue_view *v,
         read_crawler(row, child.crawler);
         each(context, &child);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, int64_t *times,
@@ -140,13 +137,12 @@ enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, in
     sqlite3_stmt *row = view_statement(v, "SELECT t.times, t.since FROM crawler_shared AS t"
                                           " JOIN catalogue AS k ON k.epoch = t.epoch"
                                           " WHERE k.one = 1");
-    int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
-    if (rc == SQLITE_ROW) {
+    int rc = sql_bind(row);
+    if (sql_next(row, &rc)) {
         *times = sqlite3_column_int64(row, 0);
         *since = sqlite3_column_int64(row, 1);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_crawlers_unreported(struct catalogue_view *v, bool *any)
@@ -154,10 +150,9 @@ enum catalogue_status catalogue_view_crawlers_unreported(struct catalogue_view *
     sqlite3_stmt *row =
         view_statement(v, "SELECT EXISTS (SELECT 1 FROM local_crawler_page WHERE sent = 0)"
                           " OR EXISTS (SELECT 1 FROM local_crawler_day WHERE sent = 0)");
-    int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
-    *any = rc == SQLITE_ROW && sqlite3_column_int(row, 0) != 0;
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    int rc = sql_bind(row);
+    *any = sql_next(row, &rc) && sqlite3_column_int(row, 0) != 0;
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_crawlers_reported(struct catalogue_view *v,
@@ -207,16 +202,15 @@ catalogue_view_crawler_visits(struct catalogue_view *v, int64_t *last,
         " v.child, v.id FROM local_crawler_visits AS v JOIN catalogue AS k ON k.epoch = v.epoch"
         " WHERE k.one = 1 ORDER BY v.id");
     struct crawler_visits visits;
-    int rc;
+    int rc = sql_bind(row);
 
     *last = 0;
-    for (rc = SQLITE_NOMEM; row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW;) {
+    while (sql_next(row, &rc)) {
         read_crawler_visits(row, &visits);
         *last = sqlite3_column_int64(row, 17);
         each(context, &visits);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_crawler_logs(struct catalogue_view *v,
@@ -226,9 +220,9 @@ enum catalogue_status catalogue_view_crawler_logs(struct catalogue_view *v,
 {
     sqlite3_stmt *row =
         view_statement(v, "SELECT bytes, hash, at FROM local_crawler_log ORDER BY bytes");
-    int rc;
+    int rc = sql_bind(row);
 
-    for (rc = SQLITE_NOMEM; row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW;) {
+    while (sql_next(row, &rc)) {
         struct crawler_log log = {.bytes = (uint64_t)sqlite3_column_int64(row, 0),
                                   .at = sqlite3_column_int64(row, 2)};
         const void *hash = sqlite3_column_blob(row, 1);
@@ -238,6 +232,5 @@ enum catalogue_status catalogue_view_crawler_logs(struct catalogue_view *v,
         memcpy(log.hash, hash, sizeof log.hash);
         each(context, &log);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }

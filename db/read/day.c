@@ -27,14 +27,9 @@ static enum catalogue_status find_sites(struct catalogue_view *v, int32_t day, i
            " d.entries, d.urls"
            " FROM site AS s LEFT JOIN local_site_day AS d ON d.site = s.id AND d.day = ?1"
            " WHERE s.id > ?2 AND s.removed = 0 ORDER BY s.id LIMIT ?3");
-    int rc = SQLITE_NOMEM;
+    int rc = sql_bind(row, day, *after, SITES_A_LOOK);
     uint64_t looked_at = 0;
-    if (row != NULL) {
-        sqlite3_bind_int(row, 1, day);
-        sqlite3_bind_int64(row, 2, *after);
-        sqlite3_bind_int64(row, 3, SITES_A_LOOK);
-    }
-    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (sql_next(row, &rc)) {
         const struct site_day now = {
             .site_id = sqlite3_column_int64(row, 0),
             .day = day,
@@ -59,11 +54,8 @@ static enum catalogue_status find_total(struct catalogue_view *v, int32_t day, s
         return status;
     sqlite3_stmt *row = view_statement(v, "SELECT max(entries), max(urls) FROM local_site_day"
                                           " WHERE site = 0 AND day = ?1");
-    if (row == NULL)
-        return CATALOGUE_NO_MEMORY;
-    sqlite3_bind_int(row, 1, day);
-    int rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW)
+    int rc = sql_bind(row, day);
+    if (sql_next(row, &rc))
         pass_if_other(row, 0,
                       &(struct site_day){.day = day, .entries = now.entries, .urls = now.urls},
                       each, context);
@@ -80,10 +72,8 @@ static enum catalogue_status find_removed(struct catalogue_view *v, site_day_eac
            "   WHERE d.site > kept.site) FROM kept WHERE kept.site IS NOT NULL)"
            " SELECT site FROM kept WHERE site IS NOT NULL"
            " AND site NOT IN (SELECT id FROM site WHERE removed = 0) LIMIT ?1");
-    int rc = SQLITE_NOMEM;
-    if (row != NULL)
-        sqlite3_bind_int64(row, 1, GONE_A_LOOK);
-    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW)
+    int rc = sql_bind(row, GONE_A_LOOK);
+    while (sql_next(row, &rc))
         each(context, &(struct site_day){.site_id = sqlite3_column_int64(row, 0), .day = -1});
     return view_end_statement(v, row, rc);
 }
@@ -107,13 +97,8 @@ enum catalogue_status catalogue_view_site_days(struct catalogue_view *v, int64_t
     sqlite3_stmt *row =
         view_statement(v, "SELECT day, entries, urls FROM local_site_day"
                           " WHERE site = ?1 AND day BETWEEN ?2 AND ?3 ORDER BY day");
-    int rc = SQLITE_NOMEM;
-    if (row != NULL) {
-        sqlite3_bind_int64(row, 1, site_id);
-        sqlite3_bind_int(row, 2, from);
-        sqlite3_bind_int(row, 3, to);
-    }
-    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW)
+    int rc = sql_bind(row, site_id, from, to);
+    while (sql_next(row, &rc))
         each(context, &(struct site_day){
                           .site_id = site_id,
                           .day = sqlite3_column_int(row, 0),

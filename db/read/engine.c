@@ -5,35 +5,20 @@
 
 static const char *text_of(sqlite3_stmt *row, int column)
 {
-    const char *text = (const char *)sqlite3_column_text(row, column);
+    const char *text = row_text(row, column);
     return text != NULL ? text : "";
-}
-
-/* A statement with an engine and (0: none) a site bound; NULL on failure. */
-static sqlite3_stmt *bind_engine(struct catalogue_view *v, const char *sql, const char *engine,
-                                 int64_t site_id)
-{
-    sqlite3_stmt *row = view_statement(v, sql);
-    if (row == NULL)
-        return NULL;
-    sqlite3_bind_text(row, 1, engine, -1, SQLITE_STATIC);
-    if (site_id != 0)
-        sqlite3_bind_int64(row, 2, site_id);
-    return row;
 }
 
 enum catalogue_status catalogue_view_engine_sites(struct catalogue_view *v, const char *engine,
                                                   engine_site_each *each, void *context)
 {
     sqlite3_stmt *row =
-        bind_engine(v,
-                    "SELECT e.site, e.state, e.why, e.asked_at, e.next_at, e.good_at,"
-                    " e.failures FROM local_engine_site AS e JOIN site AS s"
-                    " ON s.id = e.site WHERE e.engine = ?1 AND s.removed = 0"
-                    " ORDER BY e.site",
-                    engine, 0);
-    int rc = SQLITE_NOMEM;
-    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        view_statement(v, "SELECT e.site, e.state, e.why, e.asked_at, e.next_at, e.good_at,"
+                          " e.failures FROM local_engine_site AS e JOIN site AS s"
+                          " ON s.id = e.site WHERE e.engine = ?1 AND s.removed = 0"
+                          " ORDER BY e.site");
+    int rc = sql_bind(row, engine);
+    while (sql_next(row, &rc)) {
         const struct engine_site site = {
             .site_id = sqlite3_column_int64(row, 0),
             .state = (enum engine_state)sqlite3_column_int(row, 1),
@@ -53,14 +38,12 @@ enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, c
                                                      void *context)
 {
     sqlite3_stmt *row =
-        bind_engine(v,
-                    "SELECT loc, parent, listed, pending, sent_at, submitted_at, read_at,"
-                    " errors, warnings, urls FROM local_engine_sitemap"
-                    " WHERE engine = ?1 AND site = ?2"
-                    " ORDER BY iif(parent = '', loc, parent), parent <> '', loc",
-                    engine, site_id);
-    int rc = SQLITE_NOMEM;
-    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        view_statement(v, "SELECT loc, parent, listed, pending, sent_at, submitted_at, read_at,"
+                          " errors, warnings, urls FROM local_engine_sitemap"
+                          " WHERE engine = ?1 AND site = ?2"
+                          " ORDER BY iif(parent = '', loc, parent), parent <> '', loc");
+    int rc = sql_bind(row, engine, site_id);
+    while (sql_next(row, &rc)) {
         const struct engine_sitemap sitemap = {
             .loc = text_of(row, 0),
             .parent = text_of(row, 1),
@@ -87,10 +70,10 @@ enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const 
                                                 int64_t site_id, struct engine_day *out)
 {
     sqlite3_stmt *row =
-        bind_engine(v, site_id != 0 ? ENGINE_SUM " AND e.site = ?2" : ENGINE_SUM, engine, site_id);
-    int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
+        view_statement(v, site_id != 0 ? ENGINE_SUM " AND e.site = ?2" : ENGINE_SUM);
+    int rc = site_id != 0 ? sql_bind(row, engine, site_id) : sql_bind(row, engine);
     *out = (struct engine_day){.day = 0};
-    if (rc == SQLITE_ROW)
+    if (sql_next(row, &rc))
         *out = (struct engine_day){
             .sitemaps = row_number(row, 0),
             .errors = row_number(row, 1),
@@ -105,13 +88,9 @@ enum catalogue_status catalogue_view_engine_removed(struct catalogue_view *v, co
                                                     int64_t *out)
 {
     sqlite3_stmt *row =
-        bind_engine(v,
-                    "SELECT site FROM local_engine_site WHERE engine = ?1 AND site NOT IN"
-                    " (SELECT id FROM site WHERE removed = 0) LIMIT 1",
-                    engine, 0);
-    int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
-    *out = rc == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
-    return view_end_statement(v, row, rc);
+        view_statement(v, "SELECT site FROM local_engine_site WHERE engine = ?1 AND site NOT IN"
+                          " (SELECT id FROM site WHERE removed = 0) LIMIT 1");
+    return view_number(v, row, sql_bind(row, engine), out);
 }
 
 enum catalogue_status catalogue_view_engine_days(struct catalogue_view *v, const char *engine,
@@ -121,12 +100,8 @@ enum catalogue_status catalogue_view_engine_days(struct catalogue_view *v, const
     sqlite3_stmt *row =
         view_statement(v, "SELECT day, sitemaps, errors, warnings, urls, read_at"
                           " FROM local_engine_day WHERE engine = ?1 AND site = ?2 ORDER BY day");
-    if (row != NULL) {
-        sqlite3_bind_text(row, 1, engine, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(row, 2, site_id);
-    }
-    int rc = SQLITE_NOMEM;
-    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    int rc = sql_bind(row, engine, site_id);
+    while (sql_next(row, &rc)) {
         const struct engine_day day = {
             .day = sqlite3_column_int(row, 0),
             .sitemaps = row_number(row, 1),

@@ -20,7 +20,7 @@ struct listing {
 /* Steps through a bound statement. */
 static enum catalogue_status emit_rows(struct listing *l, sqlite3_stmt *row, int rc)
 {
-    while (rc == SQLITE_OK && !l->ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (!l->ended && sql_next(row, &rc)) {
         struct entry_record record;
         if (!entry_row_borrow(row, &record)) {
             rc = sqlite3_errcode(l->v->db) == SQLITE_NOMEM ? SQLITE_NOMEM : SQLITE_CORRUPT;
@@ -30,8 +30,7 @@ static enum catalogue_status emit_rows(struct listing *l, sqlite3_stmt *row, int
         l->listed++;
         l->ended = !l->each(l->context, &record) || l->listed == l->list->limit;
     }
-    sqlite3_reset(row);
-    return view_status(l->v, rc);
+    return view_end_statement(l->v, row, rc);
 }
 
 enum catalogue_status entry_list_next(struct catalogue_view *v, const struct entry_list *list,
@@ -50,8 +49,7 @@ enum catalogue_status entry_list_next(struct catalogue_view *v, const struct ent
     int64_t first = list->prefix != NULL ? list->site_id : list->index_id;
 
     return view_number(
-        v, row, view_bind(row, "iii", first > from ? first : from, list->site_id, list->index_id),
-        out);
+        v, row, sql_bind(row, first > from ? first : from, list->site_id, list->index_id), out);
 }
 
 /* ---- by position ----------------------------------------------------------------------- */
@@ -64,7 +62,7 @@ static enum catalogue_status list_index(struct listing *l, int64_t index_id, int
                                              " FROM sitemap AS e WHERE e.address BETWEEN ?1 AND ?2"
                                              " AND (?3 = 0 OR e.source = ?3) ORDER BY e.address");
 
-    int rc = view_bind(row, "iii", first, id_address(index_id, UINT32_MAX), l->source_id);
+    int rc = sql_bind(row, first, id_address(index_id, UINT32_MAX), l->source_id);
     return emit_rows(l, row, rc);
 }
 
@@ -118,8 +116,7 @@ static enum catalogue_status list_site(struct listing *l, int64_t site_id, const
      * keeps it from using the other). */
     if (strcmp(after_loc, begin) > 0)
         begin = after_loc;
-    int rc =
-        view_bind(row, "itttii", site_id, begin, end, after_loc, l->list->index_id, l->source_id);
+    int rc = sql_bind(row, site_id, begin, end, after_loc, l->list->index_id, l->source_id);
     return emit_rows(l, row, rc);
 }
 
@@ -160,8 +157,7 @@ enum catalogue_status entry_find_source(struct catalogue_view *v, const struct e
            " WHERE ?1 = '" URLSET_OWNER "' || path AND kind = 1 AND removed = 0"
            " AND (?2 = 0 OR site = ?2) AND (?3 = 0 OR of_index = ?3) LIMIT 1");
 
-    return view_number(v, row, view_bind(row, "tii", list->source, list->site_id, list->index_id),
-                       out);
+    return view_number(v, row, sql_bind(row, list->source, list->site_id, list->index_id), out);
 }
 
 enum catalogue_status entry_find_scope(struct catalogue_view *v, const struct entry_list *list,
@@ -172,7 +168,7 @@ enum catalogue_status entry_find_scope(struct catalogue_view *v, const struct en
         return CATALOGUE_OK;
     sqlite3_stmt *row =
         view_statement(v, "SELECT iif(kind = 1, -id, site) FROM sitemap_index WHERE id = ?1");
-    return view_number(v, row, view_bind(row, "i", list->index_id), out);
+    return view_number(v, row, sql_bind(row, list->index_id), out);
 }
 
 enum catalogue_status catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
@@ -209,10 +205,10 @@ enum catalogue_status catalogue_view_positions_of(struct catalogue_view *v, int6
     sqlite3_stmt *row = view_statement(v, "SELECT address, loc, lastmod, extensions FROM sitemap"
                                           " WHERE address BETWEEN ?1 AND ?2 AND source = ?3"
                                           " ORDER BY address");
-    int rc = view_bind(row, "iii", id_address(index_id, first), id_address(index_id, UINT32_MAX),
-                       source_id);
+    int rc =
+        sql_bind(row, id_address(index_id, first), id_address(index_id, UINT32_MAX), source_id);
     bool ended = limit == 0;
-    for (size_t i = 0; rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW; i++) {
+    for (size_t i = 0; !ended && sql_next(row, &rc); i++) {
         const char *loc = (const char *)sqlite3_column_text(row, 1);
         rc = loc != NULL ? SQLITE_OK : SQLITE_NOMEM;
         ended = loc == NULL ||
@@ -221,8 +217,7 @@ enum catalogue_status catalogue_view_positions_of(struct catalogue_view *v, int6
                       (const char *)sqlite3_column_text(row, 3)) ||
                 i + 1 == limit;
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 void catalogue_entry_cursor(const struct entry_list *list, const struct entry_record *record,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "db/file/bind.h"
 #include "db/file/connection.h"
 #include "db/read/row.h"
 #include "server/rules/page/extension.h"
@@ -600,9 +601,7 @@ static enum catalogue_status read_sizes(sqlite3 *db, struct registry_sizes *out)
     sqlite3_stmt *row = NULL;
     int rc = sqlite3_prepare_v2(db, sql_sizes, -1, &row, NULL);
 
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW) {
+    if (sql_next(row, &rc)) {
         out->sites = (size_t)sqlite3_column_int64(row, 0);
         out->indexes = (size_t)sqlite3_column_int64(row, 1);
         out->tokens = (size_t)sqlite3_column_int64(row, 2);

@@ -72,12 +72,8 @@ static enum catalogue_status load_entry(struct catalogue_view *v, sqlite3_stmt *
     enum catalogue_status status;
     struct entry_record record;
 
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_DONE)
-        status = CATALOGUE_NOT_FOUND;
-    else if (rc != SQLITE_ROW)
-        status = view_status(v, rc);
+    if (!sql_next(row, &rc))
+        status = rc == SQLITE_DONE ? CATALOGUE_NOT_FOUND : view_status(v, rc);
     else if (!entry_row_borrow(row, &record))
         status = sqlite3_errcode(v->db) == SQLITE_NOMEM ? CATALOGUE_NO_MEMORY : CATALOGUE_CORRUPT;
     else
@@ -98,7 +94,7 @@ enum catalogue_status catalogue_view_entry_by_id(struct catalogue_view *v, const
         return CATALOGUE_NOT_FOUND;
     row = view_statement(v, "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e"
                             " WHERE e.address = ?1 AND e.serial = ?2 AND " ENTRY_ROW_LIVE);
-    rc = view_bind(row, "ii", id_address(index, position), serial);
+    rc = sql_bind(row, id_address(index, position), serial);
     return load_entry(v, row, rc, out);
 }
 
@@ -108,7 +104,7 @@ enum catalogue_status catalogue_view_entry_by_loc(struct catalogue_view *v, int6
     sqlite3_stmt *row = view_statement(v, "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e"
                                           " WHERE e.site = ?1 AND e.loc = ?2 AND " ENTRY_ROW_LIVE);
 
-    int rc = view_bind(row, "it", site_id, loc);
+    int rc = sql_bind(row, site_id, loc);
     return load_entry(v, row, rc, out);
 }
 
@@ -172,13 +168,6 @@ void index_state_format(const char *epoch, uint64_t revision, int64_t stamp,
                         char out[INDEX_STATE_SIZE])
 {
     snprintf(out, INDEX_STATE_SIZE, "%.32s-%" PRIu64 "-%" PRIx64, epoch, revision, (uint64_t)stamp);
-}
-
-bool row_hash_bytes(const uint64_t hash[2], unsigned char bytes[16])
-{
-    for (size_t i = 0; i < 16; i++)
-        bytes[i] = (unsigned char)(hash[i / 8] >> (56 - i % 8 * 8));
-    return hash[0] != 0 || hash[1] != 0;
 }
 
 void row_hash(sqlite3_stmt *row, int column, uint64_t hash[2])

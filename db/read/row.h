@@ -45,9 +45,7 @@ static inline uint64_t row_number(sqlite3_stmt *row, int column)
     return (uint64_t)sqlite3_column_int64(row, column);
 }
 
-/* A hash as stored: 16 bytes, big-endian. False: no hash, which is stored as NULL and read as 0, 0.
- */
-bool row_hash_bytes(const uint64_t hash[2], unsigned char bytes[16]);
+/* Reads a hash as sql_hash stores it; NULL is read as 0, 0. */
 void row_hash(sqlite3_stmt *row, int column, uint64_t hash[2]);
 
 /* A row of `sitemap`, copied out of the statement. */

@@ -34,10 +34,8 @@ static int report_entry(struct searching *s, int64_t address)
                                              " FROM sitemap AS e WHERE e.address = ?1");
     struct entry_record record;
 
-    int rc = view_bind(row, "i", address);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW && !entry_row_borrow(row, &record))
+    int rc = sql_bind(row, address);
+    if (sql_next(row, &rc) && !entry_row_borrow(row, &record))
         rc = sqlite3_errcode(s->v->db) == SQLITE_NOMEM ? SQLITE_NOMEM : SQLITE_CORRUPT;
     if (rc == SQLITE_ROW) {
         rc = SQLITE_OK;
@@ -99,7 +97,7 @@ static sqlite3_stmt *by_position(struct searching *s, const struct cursor *after
 
     if (after != NULL)
         first = id_address(s->owner, after->position) + 1;
-    *rc = view_bind(row, "ii", first, id_address(s->owner, UINT32_MAX));
+    *rc = sql_bind(row, first, id_address(s->owner, UINT32_MAX));
     return row;
 }
 
@@ -119,8 +117,8 @@ static sqlite3_stmt *by_loc(struct searching *s, const struct cursor *after,
     if (strcmp(after_loc, begin) > 0)
         begin = after_loc;
     s->looks_up = s->search->filter.warned || s->source_id != 0;
-    *rc = view_bind(row, "itttii", s->scope < 0 ? s->scope : s->owner, begin, end, after_loc,
-                    (int64_t)s->search->filter.warned, s->source_id);
+    *rc = sql_bind(row, s->scope < 0 ? s->scope : s->owner, begin, end, after_loc,
+                   s->search->filter.warned, s->source_id);
     return row;
 }
 
@@ -132,12 +130,11 @@ static enum catalogue_status search_range(struct searching *s, const struct curs
     sqlite3_stmt *row =
         s->search->list.prefix != NULL ? by_loc(s, after, end, &rc) : by_position(s, after, &rc);
 
-    while (rc == SQLITE_OK && !s->ended && (rc = sqlite3_step(row)) == SQLITE_ROW)
+    while (!s->ended && sql_next(row, &rc))
         rc = search_row(s, row);
     if (rc == SQLITE_OK && s->ended)
         s->out->more = (rc = sqlite3_step(row)) == SQLITE_ROW;
-    sqlite3_reset(row);
-    return view_status(s->v, rc);
+    return view_end_statement(s->v, row, rc);
 }
 
 static enum catalogue_status run_search(struct searching *s, const struct cursor *after)

@@ -70,16 +70,15 @@ enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, cons
     sqlite3_stmt *row = view_statement(v, texts[which]);
     bool ended = false;
 
-    int rc = view_bind(row, "t", source);
-    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    int rc = sql_bind(row, source);
+    while (!ended && sql_next(row, &rc)) {
         struct source_file file;
         read_file(row, &file);
         rc = file.path != NULL ? SQLITE_OK : SQLITE_NOMEM;
         if (rc == SQLITE_OK)
             ended = !each(context, &file);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,
@@ -89,14 +88,11 @@ enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const
     sqlite3_stmt *row =
         view_statement(v, "SELECT " FILE_COLUMNS " FROM " FILE_AT(NAMED, "?2") " AS f");
 
-    *found = false;
-    int rc = view_bind(row, "tt", source, path);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
+    int rc = sql_bind(row, source, path);
+    *found = sql_next(row, &rc);
     /* The statement stays on its row, which owns the strings, until it is used again or the view
      * ends. */
-    if (rc == SQLITE_ROW) {
-        *found = true;
+    if (*found) {
         read_file(row, out);
         if (out->path == NULL)
             rc = SQLITE_NOMEM;
@@ -120,8 +116,8 @@ enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
         " AND name NOT IN (SELECT name FROM source_made WHERE removed <> 0) ORDER BY name");
     bool ended = false;
 
-    int rc = view_bind(row, "");
-    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    int rc = sql_bind(row);
+    while (!ended && sql_next(row, &rc)) {
         const char *name = row_text(row, 0);
         rc = name != NULL ? SQLITE_OK : SQLITE_NOMEM;
         if (rc == SQLITE_OK)
@@ -130,8 +126,7 @@ enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
                       sqlite3_column_type(row, 1) != SQLITE_NULL || sqlite3_column_int(row, 2) != 0,
                       row_text(row, 1));
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_source_owns(struct catalogue_view *v, const char *source,
@@ -140,13 +135,10 @@ enum catalogue_status catalogue_view_source_owns(struct catalogue_view *v, const
     sqlite3_stmt *row = view_statement(v, "SELECT EXISTS (SELECT 1 FROM " FILES_OF_SOURCE(
                                               "", "", "", "") " WHERE " FILE_HAS_ENTRY ")");
     *owns = false;
-    int rc = view_bind(row, "t", source);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW)
+    int rc = sql_bind(row, source);
+    if (sql_next(row, &rc))
         *owns = sqlite3_column_int(row, 0) != 0;
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
@@ -161,10 +153,8 @@ enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, cons
            " WHERE s.source = " NAMED);
 
     memset(out, 0, sizeof *out);
-    int rc = view_bind(row, "t", source);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW) {
+    int rc = sql_bind(row, source);
+    if (sql_next(row, &rc)) {
         out->scanned_at = sqlite3_column_int64(row, 0);
         out->good_at = sqlite3_column_int64(row, 1);
         out->files = row_number(row, 2);
@@ -175,6 +165,5 @@ enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, cons
         out->touched = row_number(row, 7);
         out->remarked = row_number(row, 8);
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }

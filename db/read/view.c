@@ -19,14 +19,13 @@ static enum catalogue_status count_rows(struct catalogue_view *v, struct catalog
                           " FROM page AS p CROSS JOIN sitemap_index AS i ON i.id = p.index_id"
                           " CROSS JOIN site AS s ON s.id = i.site"
                           " WHERE p.entries > 0 AND i.removed = 0 AND s.removed = 0");
-    int rc = row != NULL ? sqlite3_step(row) : SQLITE_ERROR;
+    int rc = sql_bind(row);
 
-    if (rc != SQLITE_ROW)
-        return view_status(v, rc);
-    out->entries = (uint64_t)sqlite3_column_int64(row, 0);
-    out->urls = (uint64_t)sqlite3_column_int64(row, 1);
-    sqlite3_reset(row);
-    return CATALOGUE_OK;
+    if (sql_next(row, &rc)) {
+        out->entries = row_number(row, 0);
+        out->urls = row_number(row, 1);
+    }
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_revisions(struct catalogue_view *v,
@@ -193,8 +192,8 @@ enum catalogue_status catalogue_view_pages_since(
 
     if (since > INT64_MAX)
         return CATALOGUE_OK;
-    int rc = view_bind(row, "ii", (int64_t)since, site_id);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    int rc = sql_bind(row, since, site_id);
+    while (sql_next(row, &rc)) {
         struct page_record page;
         load_page(row, &page);
         rc = SQLITE_OK;
@@ -203,8 +202,7 @@ enum catalogue_status catalogue_view_pages_since(
         else if (!each(context, &page, url))
             break;
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t index_id,
@@ -213,10 +211,8 @@ enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t inde
     sqlite3_stmt *row = view_statement(v, "SELECT " PAGE_COLUMNS PAGE_TABLES
                                           " WHERE p.index_id = ?1 AND p.number = ?2");
 
-    int rc = view_bind(row, "ii", index_id, (int64_t)number);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW)
+    int rc = sql_bind(row, index_id, number);
+    if (sql_next(row, &rc))
         load_page(row, out);
     sqlite3_reset(row);
     return rc == SQLITE_DONE ? CATALOGUE_NOT_FOUND : view_status(v, rc);
@@ -227,10 +223,8 @@ enum catalogue_status catalogue_view_index_state(struct catalogue_view *v, int64
 {
     sqlite3_stmt *row = view_statement(v, INDEX_STATE_SQL);
 
-    int rc = view_bind(row, "i", index_id);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW)
+    int rc = sql_bind(row, index_id);
+    if (sql_next(row, &rc))
         index_state_format(v->epoch, (uint64_t)sqlite3_column_int64(row, 0),
                            sqlite3_column_int64(row, 1), out);
     sqlite3_reset(row);
@@ -250,14 +244,12 @@ enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, in
     memset(changed, 0, PAGE_SEGMENT_BITS * sizeof *changed);
     if (number < 1 || since > INT64_MAX)
         return CATALOGUE_OK;
-    int rc = view_bind(row, "iiii", index_id, first, first + PAGE_SEGMENTS - 1, (int64_t)since);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    int rc = sql_bind(row, index_id, first, first + PAGE_SEGMENTS - 1, since);
+    while (sql_next(row, &rc)) {
         unsigned segment = (unsigned)sqlite3_column_int(row, 0);
         changed[segment / 64] |= (uint64_t)1 << segment % 64;
-        rc = SQLITE_OK;
     }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_positions(
@@ -282,9 +274,9 @@ enum catalogue_status catalogue_view_positions(
         return CATALOGUE_OK;
     if (last > UINT32_MAX)
         last = UINT32_MAX;
-    int rc = view_bind(row, "iii", id_address(index_id, first),
-                       id_address(index_id, (uint32_t)last), index_id);
-    while (rc == SQLITE_OK && !failed && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    int rc =
+        sql_bind(row, id_address(index_id, first), id_address(index_id, (uint32_t)last), index_id);
+    while (!failed && sql_next(row, &rc)) {
         const char *loc = (const char *)sqlite3_column_text(row, 0);
         const char *lastmod = (const char *)sqlite3_column_text(row, 1);
         const char *extensions = urlset ? (const char *)sqlite3_column_text(row, 2) : NULL;
@@ -307,5 +299,5 @@ enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_
                           " WHERE id = local_token_use.token), 0))"
                           " FROM local_token_use WHERE token = ?1");
 
-    return view_number(v, row, view_bind(row, "i", token_id), out);
+    return view_number(v, row, sql_bind(row, token_id), out);
 }

@@ -2,7 +2,6 @@
 /* Lends read connections to views, and reopens them after the file was replaced. */
 #include "db/read/view_pool.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,31 +30,10 @@ sqlite3_stmt *view_statement(struct catalogue_view *v, const char *sql)
     return v->statements[at].prepared;
 }
 
-int view_bind(sqlite3_stmt *row, const char *types, ...)
-{
-    int rc = row != NULL ? SQLITE_OK : SQLITE_ERROR;
-    va_list values;
-
-    va_start(values, types);
-    for (int at = 1; rc == SQLITE_OK && types[at - 1] != '\0'; at++) {
-        if (types[at - 1] == 'i')
-            rc = sqlite3_bind_int64(row, at, va_arg(values, int64_t));
-        else
-            rc = sqlite3_bind_text(row, at, va_arg(values, const char *), -1, SQLITE_STATIC);
-    }
-    va_end(values);
-    return rc;
-}
-
 enum catalogue_status view_number(struct catalogue_view *v, sqlite3_stmt *row, int rc, int64_t *out)
 {
-    *out = 0;
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW)
-        *out = sqlite3_column_int64(row, 0);
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    *out = sql_next(row, &rc) ? sqlite3_column_int64(row, 0) : 0;
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status view_status(struct catalogue_view *v, int sqlite_result)
@@ -102,16 +80,14 @@ static int run_sql(struct catalogue_view *v, const char *sql)
 /* BEGIN alone reads nothing: the first read fixes the snapshot. */
 static enum catalogue_status begin_read(struct catalogue_view *v)
 {
-    sqlite3_stmt *row;
     enum catalogue_status status = view_status(v, run_sql(v, "BEGIN"));
-    int rc;
 
     if (status != CATALOGUE_OK)
         return status;
-    row =
+    sqlite3_stmt *row =
         view_statement(v, "SELECT epoch, revision, registry_revision FROM catalogue WHERE one = 1");
-    rc = row != NULL ? sqlite3_step(row) : SQLITE_ERROR;
-    if (rc == SQLITE_ROW) {
+    int rc = sql_bind(row);
+    if (sql_next(row, &rc)) {
         const char *epoch = (const char *)sqlite3_column_text(row, 0);
         snprintf(v->epoch, sizeof v->epoch, "%s", epoch != NULL ? epoch : "");
         v->revision = (uint64_t)sqlite3_column_int64(row, 1);

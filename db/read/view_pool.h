@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include "db/catalogue.h"
+#include "db/file/bind.h"
 #include "db/file/filesystem.h"
 
 /* Most statements that a view keeps prepared: twice as many as db/ has; one more would fail. */
@@ -64,9 +65,6 @@ enum catalogue_status view_pool_connect(struct view_pool *pool, sqlite3 **out, c
  * then view_status(v, SQLITE_ERROR) says so. A statement serves one caller at a time, so no `each`
  * may call a function that has the same text. */
 sqlite3_stmt *view_statement(struct catalogue_view *v, const char *sql);
-/* Binds the parameters from the first on: 'i' an int64_t (exactly this type), 't' a text (borrowed)
- * or NULL. Returns SQLite's result code; SQLITE_ERROR if `row` is NULL. */
-int view_bind(sqlite3_stmt *row, const char *types, ...);
 /* The first column of the first row, 0 without a row; resets. `rc` is the result of binding. */
 enum catalogue_status view_number(struct catalogue_view *v, sqlite3_stmt *row, int rc,
                                   int64_t *out);

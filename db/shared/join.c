@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "db/file/bind.h"
 #include "db/file/connection.h"
 #include "db/file/schema.h"
 #include "db/shared/effects.h"
@@ -104,10 +105,8 @@ enum catalogue_status join_found(sqlite3 *db, const struct join_node *node,
     sqlite3_stmt *row = connection_prepare(db, "REPLACE INTO local_shared(one, epoch, node, seq,"
                                                " chain) VALUES (1, ?1, ?2, ?3, ?4)");
     if (status == CATALOGUE_OK && row != NULL) {
-        sqlite3_bind_text(row, 1, node->epoch, -1, SQLITE_STATIC);
-        sqlite3_bind_text(row, 2, node->name, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(row, 3, (sqlite3_int64)start->seq);
-        sqlite3_bind_blob(row, 4, start->chain, SHARED_CHAIN_BYTES, SQLITE_STATIC);
+        sql_bind(row, node->epoch, node->name, start->seq,
+                 sql_bytes(start->chain, SHARED_CHAIN_BYTES));
         sqlite3_step(row);
         status = connection_status(sqlite3_reset(row));
     } else if (status == CATALOGUE_OK) {
@@ -141,10 +140,8 @@ static int empty_local_tables(sqlite3 *db)
                                 "SELECT name FROM sqlite_schema WHERE type = 'table'"
                                 " AND name GLOB 'local_*' AND name <> 'local_shared'",
                                 -1, &row, NULL);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (sql_next(row, &rc))
         sqlite3_str_appendf(sql, "DELETE FROM \"%w\";", sqlite3_column_text(row, 0));
-        rc = SQLITE_OK;
-    }
     sqlite3_finalize(row);
     char *text = sqlite3_str_finish(sql);
     if (rc == SQLITE_DONE && text != NULL)
@@ -161,10 +158,8 @@ static int write_node(sqlite3 *db, const struct join_node *node,
                                                " chain = ?3 WHERE one = 1 AND ?4 IN ('', epoch)");
     if (row == NULL)
         return sqlite3_extended_errcode(db);
-    sqlite3_bind_text(row, 1, node->name, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(row, 2, (sqlite3_int64)position->seq);
-    sqlite3_bind_blob(row, 3, position->chain, SHARED_CHAIN_BYTES, SQLITE_STATIC);
-    sqlite3_bind_text(row, 4, node->epoch, -1, SQLITE_STATIC);
+    sql_bind(row, node->name, position->seq, sql_bytes(position->chain, SHARED_CHAIN_BYTES),
+             node->epoch);
     int rc = sqlite3_step(row);
     sqlite3_finalize(row);
     if (rc != SQLITE_DONE)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "db/file/bind.h"
 #include "db/file/connection.h"
 #include "db/file/schema.h"
 #include "db/shared/effects.h"
@@ -50,8 +51,7 @@ enum catalogue_status replay_read_at(struct replay *r, struct shared_position *a
 
 enum catalogue_status replay_write_at(struct replay *r, const struct shared_position *at)
 {
-    sqlite3_bind_int64(r->write_at, 1, (sqlite3_int64)at->seq);
-    sqlite3_bind_blob(r->write_at, 2, at->chain, SHARED_CHAIN_BYTES, SQLITE_STATIC);
+    sql_bind(r->write_at, at->seq, sql_bytes(at->chain, SHARED_CHAIN_BYTES));
     return run(r->write_at);
 }
 

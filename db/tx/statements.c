@@ -74,22 +74,6 @@ sqlite3_stmt *statements_get(struct statements *s, enum statement which)
     return *slot;
 }
 
-int statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text)
-{
-    if (text == NULL)
-        return sqlite3_bind_null(statement, parameter);
-    return sqlite3_bind_text(statement, parameter, text, -1, SQLITE_STATIC);
-}
-
-bool statement_bind_hash(sqlite3_stmt *statement, int parameter, const uint64_t hash[2])
-{
-    unsigned char bytes[16];
-    if (!row_hash_bytes(hash, bytes))
-        return sqlite3_bind_null(statement, parameter) == SQLITE_OK;
-    return sqlite3_bind_blob(statement, parameter, bytes, sizeof bytes, SQLITE_TRANSIENT) ==
-           SQLITE_OK;
-}
-
 enum catalogue_status statement_run(sqlite3_stmt *statement)
 {
     int rc = sqlite3_step(statement);
@@ -104,16 +88,4 @@ enum catalogue_status statement_first(sqlite3_stmt *statement, bool *found)
     int rc = sqlite3_step(statement);
     *found = rc == SQLITE_ROW;
     return connection_status(rc);
-}
-
-enum catalogue_status statement_number(sqlite3_stmt *statement, int64_t missing, int64_t *out)
-{
-    bool found;
-    enum catalogue_status status = statement_first(statement, &found);
-    if (status == CATALOGUE_OK) {
-        bool has = found && sqlite3_column_type(statement, 0) != SQLITE_NULL;
-        *out = has ? sqlite3_column_int64(statement, 0) : missing;
-    }
-    sqlite3_reset(statement);
-    return status;
 }

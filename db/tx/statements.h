@@ -8,10 +8,18 @@
 #include <stdint.h>
 
 #include "db/catalogue.h"
+#include "db/file/bind.h"
 
-/* Of `sitemap`, in the order in which put_row_read expects them. */
+/* Of `sitemap`, in the order in which put_row_read expects them; and as parameters of a statement,
+ * whose values are those of a `struct put_row` (without address: not listed anywhere). */
 #define ENTRY_COLUMNS                                                                              \
     "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at, extensions"
+#define ENTRY_PARAMETERS "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10"
+#define ENTRY_VALUES(site, loc, row)                                                               \
+    sql_not_0((row)->address), (site), (loc), (row)->has_lastmod ? (row)->lastmod : NULL,          \
+        (row)->has_digest ? (row)->digest : NULL, (row)->source, (row)->serial,                    \
+        (row)->registered_at, (row)->changed_at, (row)->extensions
+#define ENTRY_COLUMN_COUNT 10
 
 enum statement {
 #define X(name, sql) ST_##name,
@@ -42,13 +50,7 @@ void statements_done(struct statements *s);
 /* The statement, reset, all parameters NULL. NULL on failure: see sqlite3_errcode. */
 sqlite3_stmt *statements_get(struct statements *s, enum statement which);
 
-/* Binds a text, or NULL. Borrowed until the statement is reset. */
-int statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text);
-/* Binds a copy of the hash, or NULL if it is 0, 0. False: out of memory, and NULL is bound. */
-bool statement_bind_hash(sqlite3_stmt *statement, int parameter, const uint64_t hash[2]);
 /* Steps once to the end and resets. */
 enum catalogue_status statement_run(sqlite3_stmt *statement);
 /* Steps to the first row; `*found`: whether there is one. The caller resets. */
 enum catalogue_status statement_first(sqlite3_stmt *statement, bool *found);
-/* The first column of the only row, or `missing`. Resets. */
-enum catalogue_status statement_number(sqlite3_stmt *statement, int64_t missing, int64_t *out);

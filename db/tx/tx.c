@@ -3,7 +3,6 @@
  */
 #include "db/tx/tx.h"
 
-#include <assert.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,7 +16,7 @@ static bool was_ended(const struct tx *tx)
     return tx->open && sqlite3_get_autocommit(tx->db);
 }
 
-sqlite3_stmt *tx_statement(struct tx *tx, enum statement which)
+static sqlite3_stmt *get_statement(struct tx *tx, enum statement which)
 {
     struct tx_shared *shared = tx->shared;
     if (shared != NULL) {
@@ -41,28 +40,45 @@ enum catalogue_status tx_failure(struct tx *tx)
     return status;
 }
 
-static sqlite3_stmt *bind_numbers(struct tx *tx, enum statement which, const int64_t numbers[],
-                                  size_t count)
+sqlite3_stmt *tx_bind_values(struct tx *tx, enum statement which, const struct sql_value *values)
 {
-    sqlite3_stmt *statement = tx_statement(tx, which);
-    assert(statement == NULL || (size_t)sqlite3_bind_parameter_count(statement) == count);
-    for (size_t i = 0; statement != NULL && i < count; i++)
-        sqlite3_bind_int64(statement, (int)i + 1, numbers[i]);
-    return statement;
+    sqlite3_stmt *row = get_statement(tx, which);
+    return sql_bind_values(row, values) == SQLITE_OK ? row : NULL;
 }
 
-enum catalogue_status tx_run_with(struct tx *tx, enum statement which, const int64_t numbers[],
-                                  size_t count)
+enum catalogue_status tx_run_values(struct tx *tx, enum statement which,
+                                    const struct sql_value *values)
 {
-    sqlite3_stmt *statement = bind_numbers(tx, which, numbers, count);
-    return statement != NULL ? statement_run(statement) : tx_failure(tx);
+    sqlite3_stmt *row = tx_bind_values(tx, which, values);
+    return row != NULL ? statement_run(row) : tx_failure(tx);
 }
 
-enum catalogue_status tx_number_with(struct tx *tx, enum statement which, int64_t missing,
-                                     int64_t *out, const int64_t numbers[], size_t count)
+enum catalogue_status tx_first_values(struct tx *tx, enum statement which, sqlite3_stmt **row,
+                                      const struct sql_value *values)
 {
-    sqlite3_stmt *statement = bind_numbers(tx, which, numbers, count);
-    return statement != NULL ? statement_number(statement, missing, out) : tx_failure(tx);
+    bool found;
+    *row = tx_bind_values(tx, which, values);
+    if (*row == NULL)
+        return tx_failure(tx);
+    enum catalogue_status status = statement_first(*row, &found);
+    if (!found) {
+        sqlite3_reset(*row);
+        *row = NULL;
+    }
+    return status;
+}
+
+enum catalogue_status tx_number_values(struct tx *tx, enum statement which, int64_t missing,
+                                       int64_t *out, const struct sql_value *values)
+{
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first_values(tx, which, &row, values);
+    if (status == CATALOGUE_OK) {
+        bool has = row != NULL && sqlite3_column_type(row, 0) != SQLITE_NULL;
+        *out = has ? sqlite3_column_int64(row, 0) : missing;
+    }
+    sqlite3_reset(row);
+    return status;
 }
 
 /* Synchronised clocks may differ by this much. */
@@ -141,17 +157,9 @@ enum catalogue_status tx_source(struct tx *tx, const char *name, bool make, int6
         *id = tx->source_id;
         return CATALOGUE_OK;
     }
-    sqlite3_stmt *find = tx_statement(tx, ST_SOURCE_FIND);
-    if (find == NULL)
-        return tx_failure(tx);
-    statement_bind_text(find, 1, name);
-    enum catalogue_status status = statement_number(find, 0, id);
+    enum catalogue_status status = tx_number(tx, ST_SOURCE_FIND, 0, id, name);
     if (status == CATALOGUE_OK && *id == 0 && make) {
-        sqlite3_stmt *add = tx_statement(tx, ST_SOURCE_ADD);
-        if (add == NULL)
-            return tx_failure(tx);
-        statement_bind_text(add, 1, name);
-        status = statement_run(add);
+        status = tx_run(tx, ST_SOURCE_ADD, name);
         *id = sqlite3_last_insert_rowid(tx->db);
     }
     if (status == CATALOGUE_OK && *id != 0 && strlen(name) < sizeof tx->source_name) {

@@ -137,19 +137,21 @@ void tx_check_clock(struct tx *tx);
 /* The date of all pages that the transaction changes: the clock at the first call, which comes as
  * late as possible. */
 int64_t tx_date(struct tx *tx);
-/* The statement, ready to bind. NULL: return tx_failure(). */
-sqlite3_stmt *tx_statement(struct tx *tx, enum statement which);
-/* Runs a statement with these numbers as its parameters. tx_number also writes the first column of
- * its only row, or `missing`. */
-#define tx_run(tx, which, ...) tx_run_with((tx), (which), TX_NUMBERS(__VA_ARGS__))
+/* Run a statement with these parameters (db/file/bind.h): to its end; to its first row, which the
+ * caller resets (`*row` NULL: none); or to write the first column of its only row, or `missing`. */
+#define tx_run(tx, which, ...)        tx_run_values((tx), (which), SQL_VALUES(__VA_ARGS__))
+#define tx_first(tx, which, row, ...) tx_first_values((tx), (which), (row), SQL_VALUES(__VA_ARGS__))
 #define tx_number(tx, which, missing, out, ...)                                                    \
-    tx_number_with((tx), (which), (missing), (out), TX_NUMBERS(__VA_ARGS__))
-#define TX_NUMBERS(...)                                                                            \
-    (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
-enum catalogue_status tx_run_with(struct tx *tx, enum statement which, const int64_t numbers[],
-                                  size_t count);
-enum catalogue_status tx_number_with(struct tx *tx, enum statement which, int64_t missing,
-                                     int64_t *out, const int64_t numbers[], size_t count);
+    tx_number_values((tx), (which), (missing), (out), SQL_VALUES(__VA_ARGS__))
+enum catalogue_status tx_run_values(struct tx *tx, enum statement which,
+                                    const struct sql_value *values);
+enum catalogue_status tx_first_values(struct tx *tx, enum statement which, sqlite3_stmt **row,
+                                      const struct sql_value *values);
+enum catalogue_status tx_number_values(struct tx *tx, enum statement which, int64_t missing,
+                                       int64_t *out, const struct sql_value *values);
+/* The statement with these parameters, for statement_first. NULL: return tx_failure(). */
+#define tx_bind(tx, which, ...) tx_bind_values((tx), (which), SQL_VALUES(__VA_ARGS__))
+sqlite3_stmt *tx_bind_values(struct tx *tx, enum statement which, const struct sql_value *values);
 /* The recorder's failure, else the connection's last error; never OK. */
 enum catalogue_status tx_failure(struct tx *tx);
 

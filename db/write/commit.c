@@ -71,22 +71,13 @@ static void record_why(struct tx *tx)
     snprintf(tx->why, sizeof tx->why, "%s", failed ? sqlite3_errmsg(tx->db) : "");
 }
 
-static enum catalogue_status run_plain(struct tx *tx, enum statement which)
-{
-    sqlite3_stmt *statement = tx_statement(tx, which);
-    return statement != NULL ? statement_run(statement) : tx_failure(tx);
-}
-
 /* Forgets the cached state unless the file still has the revision that was last written or read. */
 static enum catalogue_status read_catalogue(struct tx *tx)
 {
-    sqlite3_stmt *row = tx_statement(tx, ST_CATALOGUE_READ);
-    if (row == NULL)
-        return tx_failure(tx);
-    bool found;
-    enum catalogue_status status = statement_first(row, &found);
-    const char *epoch = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
-    if (status == CATALOGUE_OK && found &&
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(tx, ST_CATALOGUE_READ, &row);
+    const char *epoch = row != NULL ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    if (status == CATALOGUE_OK && row != NULL &&
         epoch == NULL) /* out of memory, as for the stamp below */
         status = CATALOGUE_NO_MEMORY;
     if (status == CATALOGUE_OK && (epoch == NULL || strlen(epoch) >= sizeof tx->epoch))
@@ -125,7 +116,7 @@ enum catalogue_status tx_begin(struct tx *tx)
 {
     if (!sqlite3_get_autocommit(tx->db))
         tx_rollback(tx); /* the last rollback failed for lack of memory */
-    enum catalogue_status status = run_plain(tx, ST_BEGIN);
+    enum catalogue_status status = tx_run(tx, ST_BEGIN);
     if (status != CATALOGUE_OK) {
         record_why(tx);
         return status;
@@ -167,7 +158,7 @@ void tx_rollback(struct tx *tx)
         effects_stop(tx->log->effects);
     /* Some SQLite errors have rolled back already. */
     if (!sqlite3_get_autocommit(tx->db))
-        run_plain(tx, ST_ROLLBACK);
+        tx_run(tx, ST_ROLLBACK);
     recorder_drop(tx->recorder);
     tx_forget(tx);
     tx->revision = tx->found_revision;
@@ -221,7 +212,7 @@ enum catalogue_status tx_commit(struct tx *tx)
     bool is_everybodys =
         status == CATALOGUE_OK && tx->log != NULL && effects_are_any(tx->log->effects);
     if (status == CATALOGUE_OK)
-        status = run_plain(tx, ST_COMMIT);
+        status = tx_run(tx, ST_COMMIT);
     if (status == CATALOGUE_OK && !sqlite3_get_autocommit(tx->db))
         status = CATALOGUE_UNAVAILABLE;
     if (status != CATALOGUE_OK && is_everybodys) /* the log has it, so it was applied */

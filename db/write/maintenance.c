@@ -120,8 +120,7 @@ static void probe(struct writer *w)
 {
     enum catalogue_status status = writer_begin(w, false, QUEUE_SMALL);
     if (status == CATALOGUE_OK) {
-        sqlite3_stmt *row = tx_statement(&w->tx, ST_LOCAL_PROBE);
-        status = row != NULL ? statement_run(row) : tx_failure(&w->tx);
+        status = tx_run(&w->tx, ST_LOCAL_PROBE);
         if (status == CATALOGUE_OK)
             status = writer_commit(w);
         else

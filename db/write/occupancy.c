@@ -167,10 +167,9 @@ static struct occupancy_page *page_of(struct tx *tx, struct occupancy_index *ind
 
 static enum catalogue_status load_pages(struct tx *tx, struct occupancy_index *index)
 {
-    sqlite3_stmt *rows = tx_statement(tx, ST_PAGES_READ);
+    sqlite3_stmt *rows = tx_bind(tx, ST_PAGES_READ, index->id);
     if (rows == NULL)
         return tx_failure(tx);
-    sqlite3_bind_int64(rows, 1, index->id);
     bool found;
     enum catalogue_status status;
     while ((status = statement_first(rows, &found)) == CATALOGUE_OK && found) {
@@ -197,16 +196,13 @@ static enum catalogue_status load_pages(struct tx *tx, struct occupancy_index *i
 /* Loads the kind of the list, which never changes, and the limits of its pages. */
 static enum catalogue_status load_kind(struct tx *tx, struct occupancy_index *index)
 {
-    sqlite3_stmt *row = tx_statement(tx, ST_LIST_READ);
-    if (row == NULL)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, index->id);
-    bool found;
-    enum catalogue_status status = statement_first(row, &found);
-    index->kind = found ? (enum list_kind)sqlite3_column_int(row, 0) : LIST_INDEX;
-    unsigned with = found ? (unsigned)sqlite3_column_int64(row, 1) : 0;
-    index->page_rows = page_limit_urls(found ? (uint32_t)sqlite3_column_int64(row, 2) : 0, with);
-    index->page_bytes = page_limit_bytes(found ? (uint32_t)sqlite3_column_int64(row, 3) : 0);
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(tx, ST_LIST_READ, &row, index->id);
+    index->kind = row != NULL ? (enum list_kind)sqlite3_column_int(row, 0) : LIST_INDEX;
+    unsigned with = row != NULL ? (unsigned)sqlite3_column_int64(row, 1) : 0;
+    index->page_rows =
+        page_limit_urls(row != NULL ? (uint32_t)sqlite3_column_int64(row, 2) : 0, with);
+    index->page_bytes = page_limit_bytes(row != NULL ? (uint32_t)sqlite3_column_int64(row, 3) : 0);
     sqlite3_reset(row);
     index->frame_bytes =
         index->kind == LIST_URLSET ? render_urlset_frame_bytes(with) : render_frame_bytes();
@@ -261,14 +257,11 @@ enum catalogue_status occupancy_load_segments(struct tx *tx, const struct occupa
     if (segments == NULL)
         return CATALOGUE_NO_MEMORY;
     int64_t first = (int64_t)(page->number - 1) * PAGE_SEGMENTS;
-    sqlite3_stmt *rows = tx_statement(tx, ST_SEGMENTS_READ);
+    sqlite3_stmt *rows = tx_bind(tx, ST_SEGMENTS_READ, index->id, first, first + PAGE_SEGMENTS - 1);
     if (rows == NULL) {
         free(segments);
         return tx_failure(tx);
     }
-    sqlite3_bind_int64(rows, 1, index->id);
-    sqlite3_bind_int64(rows, 2, first);
-    sqlite3_bind_int64(rows, 3, first + PAGE_SEGMENTS - 1);
     bool found;
     enum catalogue_status status;
     while ((status = statement_first(rows, &found)) == CATALOGUE_OK && found)
@@ -296,11 +289,10 @@ static enum catalogue_status load_positions(struct tx *tx, const struct occupanc
         bit_set(taken, bit);
     if (segments->entries[s] > 0) {
         uint32_t first = (page->number - 1) * LIMIT_PAGE_ENTRIES + s * SEGMENT_POSITIONS;
-        sqlite3_stmt *rows = tx_statement(tx, ST_POSITIONS_READ);
+        sqlite3_stmt *rows = tx_bind(tx, ST_POSITIONS_READ, id_address(index->id, first),
+                                     id_address(index->id, first + SEGMENT_POSITIONS - 1));
         if (rows == NULL)
             return tx_failure(tx);
-        sqlite3_bind_int64(rows, 1, id_address(index->id, first));
-        sqlite3_bind_int64(rows, 2, id_address(index->id, first + SEGMENT_POSITIONS - 1));
         bool found;
         enum catalogue_status status;
         while ((status = statement_first(rows, &found)) == CATALOGUE_OK && found)
@@ -564,17 +556,11 @@ enum catalogue_status occupancy_state(struct tx *tx, const struct occupancy_inde
         index_state_format(tx->epoch, tx->revision + 1, tx->drawn, out);
         return CATALOGUE_OK;
     }
-    sqlite3_stmt *row = tx_statement(tx, ST_INDEX_STATE);
-    if (row == NULL)
-        return tx_failure(tx);
-    bool found;
-    sqlite3_bind_int64(row, 1, index->id);
-    enum catalogue_status status = statement_first(row, &found);
-    if (status == CATALOGUE_OK && found)
-        index_state_format(tx->epoch, (uint64_t)sqlite3_column_int64(row, 0),
-                           sqlite3_column_int64(row, 1), out);
-    else if (status == CATALOGUE_OK)
-        index_state_format(tx->epoch, 0, 0, out);
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(tx, ST_INDEX_STATE, &row, index->id);
+    if (status == CATALOGUE_OK)
+        index_state_format(tx->epoch, row != NULL ? row_number(row, 0) : 0,
+                           row != NULL ? sqlite3_column_int64(row, 1) : 0, out);
     sqlite3_reset(row);
     return status;
 }

@@ -24,11 +24,9 @@ static void add_name(struct outside *o, const char *url)
 static enum catalogue_status find_names(struct outside *o, struct tx *tx, uint64_t after,
                                         uint64_t last)
 {
-    sqlite3_stmt *row = tx_statement(tx, ST_CHANGED_INDEXES);
+    sqlite3_stmt *row = tx_bind(tx, ST_CHANGED_INDEXES, after, last);
     if (row == NULL)
         return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, (sqlite3_int64)after);
-    sqlite3_bind_int64(row, 2, (sqlite3_int64)last);
     int rc;
     while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
         const char *url = (const char *)sqlite3_column_text(row, 0);

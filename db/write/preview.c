@@ -158,11 +158,10 @@ static enum catalogue_status report_index(const struct preview *p, struct tx *tx
                                           const struct change *change, int64_t index,
                                           uint32_t *looked_at, struct change_result *result)
 {
-    sqlite3_stmt *rows = tx_statement(tx, ST_ENTRIES_OF_INDEX);
+    sqlite3_stmt *rows =
+        tx_bind(tx, ST_ENTRIES_OF_INDEX, id_address(index, 0), id_address(index, UINT32_MAX));
     if (rows == NULL)
         return tx_failure(tx);
-    sqlite3_bind_int64(rows, 1, id_address(index, 0));
-    sqlite3_bind_int64(rows, 2, id_address(index, UINT32_MAX));
     bool found;
     enum catalogue_status status = CATALOGUE_OK;
     while (has_room(result) && *looked_at < ROWS_LOOKED_AT &&

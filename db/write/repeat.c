@@ -15,17 +15,6 @@ static bool has_key(const struct change *change)
     return change->key != NULL && !change->dry_run;
 }
 
-/* A statement with token and key bound. NULL: see tx_failure. */
-static sqlite3_stmt *of_key(struct tx *tx, enum statement which, const struct change *change)
-{
-    sqlite3_stmt *row = tx_statement(tx, which);
-    if (row == NULL)
-        return NULL;
-    sqlite3_bind_int64(row, 1, change->bearer_id);
-    statement_bind_text(row, 2, change->key);
-    return row;
-}
-
 /* Loads the stored outcome from the current row. */
 static enum catalogue_status load_stored(sqlite3_stmt *row, const struct change *change,
                                          struct change_result *result)
@@ -56,13 +45,10 @@ enum catalogue_status repeat_find(struct tx *tx, const struct change *change,
         result_decline(result, CATALOGUE_NO_MEMORY, "the request's hash is missing");
         return CATALOGUE_OK;
     }
-    sqlite3_stmt *row = of_key(tx, ST_REPEAT_FIND, change);
-    if (row == NULL)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 3, tx->now - REPEAT_SECONDS);
-    bool found;
-    enum catalogue_status status = statement_first(row, &found);
-    if (status == CATALOGUE_OK && found)
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(tx, ST_REPEAT_FIND, &row, change->bearer_id,
+                                            change->key, tx->now - REPEAT_SECONDS);
+    if (status == CATALOGUE_OK && row != NULL)
         status = load_stored(row, change, result);
     sqlite3_reset(row);
     return status;
@@ -71,17 +57,12 @@ enum catalogue_status repeat_find(struct tx *tx, const struct change *change,
 static enum catalogue_status add(struct tx *tx, const struct change *change,
                                  const struct str *outcome)
 {
-    sqlite3_stmt *row = of_key(tx, ST_REPEAT_DROP, change); /* an expired one */
-    enum catalogue_status status = row != NULL ? statement_run(row) : tx_failure(tx);
-    if (status != CATALOGUE_OK)
-        return status;
-    row = of_key(tx, ST_REPEAT_ADD, change);
-    if (row == NULL)
-        return tx_failure(tx);
-    sqlite3_bind_blob(row, 3, change->key_sha256, HASH_BYTES, SQLITE_STATIC);
-    sqlite3_bind_int64(row, 4, tx->now);
-    sqlite3_bind_blob(row, 5, outcome->data, (int)outcome->len, SQLITE_STATIC);
-    status = statement_run(row);
+    /* an expired one */
+    enum catalogue_status status = tx_run(tx, ST_REPEAT_DROP, change->bearer_id, change->key);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_REPEAT_ADD, change->bearer_id, change->key,
+                        sql_bytes(change->key_sha256, HASH_BYTES), tx->now,
+                        sql_bytes(outcome->data, outcome->len));
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_REPEAT_BOUND, change->bearer_id, REPEAT_ROWS);
     return status == CATALOGUE_OK ? tx_run(tx, ST_REPEAT_SHARE, change->bearer_id, REPEAT_BYTES)
@@ -113,8 +94,7 @@ enum catalogue_status repeat_keep(struct tx *tx, const struct change *change,
 static int64_t oldest(struct tx *tx)
 {
     int64_t at = 0;
-    sqlite3_stmt *row = tx_statement(tx, ST_REPEAT_OLDEST);
-    return row != NULL && statement_number(row, 0, &at) == CATALOGUE_OK ? at : 0;
+    return tx_number(tx, ST_REPEAT_OLDEST, 0, &at) == CATALOGUE_OK ? at : 0;
 }
 
 bool repeat_purge_is_due(struct tx *tx)

@@ -159,14 +159,12 @@ void writer_saw(struct writer *w)
  * pages that were served with these dates are unknown. */
 static enum catalogue_status renew(struct writer *w)
 {
-    static const enum statement steps[] = {ST_CATALOGUE_RENEW, ST_PAGES_DISTRUST};
     enum catalogue_status status = tx_begin(&w->tx);
     if (status != CATALOGUE_OK)
         return status;
-    for (size_t i = 0; status == CATALOGUE_OK && i < sizeof steps / sizeof *steps; i++) {
-        sqlite3_stmt *step = tx_statement(&w->tx, steps[i]);
-        status = step != NULL ? statement_run(step) : tx_failure(&w->tx);
-    }
+    status = tx_run(&w->tx, ST_CATALOGUE_RENEW);
+    if (status == CATALOGUE_OK)
+        status = tx_run(&w->tx, ST_PAGES_DISTRUST);
     if (status == CATALOGUE_OK)
         return tx_commit(&w->tx);
     tx_rollback(&w->tx);
@@ -177,12 +175,11 @@ static enum catalogue_status renew(struct writer *w)
 static enum catalogue_status is_known(struct writer *w, bool *known)
 {
     struct served now = served_now(w);
-    sqlite3_stmt *row = tx_statement(&w->tx, ST_CATALOGUE_LINEAGE);
-    bool found = false;
-    enum catalogue_status status = row != NULL ? statement_first(row, &found) : tx_failure(&w->tx);
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(&w->tx, ST_CATALOGUE_LINEAGE, &row);
     if (status != CATALOGUE_OK)
         return status;
-    const char *lineage = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    const char *lineage = row != NULL ? (const char *)sqlite3_column_text(row, 0) : NULL;
     bool has = lineage != NULL; /* NULL: out of memory */
     *known = has && server_lock_knows(&w->lock, &now, lineage);
     sqlite3_reset(row);
@@ -244,8 +241,7 @@ static bool is_short(void *context)
     int cached = 0, most = 0;
     if (atomic_load(&w->catalogue->space.free_bytes) > SPACE_PLENTY_BYTES)
         return false;
-    sqlite3_stmt *row = tx_statement(&w->tx, ST_FILE_BYTES);
-    if (row == NULL || statement_number(row, 0, &file_bytes) != CATALOGUE_OK)
+    if (tx_number(&w->tx, ST_FILE_BYTES, 0, &file_bytes) != CATALOGUE_OK)
         return false;
     sqlite3_db_status(w->db, SQLITE_DBSTATUS_CACHE_USED, &cached, &most, 0);
     return space_is_short(w->catalogue->path, (uint64_t)file_bytes, (uint64_t)cached);

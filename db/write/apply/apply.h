@@ -118,6 +118,9 @@ enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, b
 
 /* REFUSED with a rule's code; `field` is static or NULL. */
 void result_refuse(struct change_result *result, enum rule_code code, const char *field);
+/* Reports an entry that the change cannot restore. */
+void result_conflict(struct change_result *result, uint64_t line, const char *loc,
+                     enum rule_code code);
 /* REFUSED because the token is for another site. */
 void result_forbid(struct change_result *result);
 /* NOT_FOUND, with a sentence: the id is unknown. A token of one site gets the same answer as for an
@@ -191,8 +194,9 @@ enum catalogue_status index_find_requested(struct tx *tx, const struct change *c
 enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *path,
                                    const char *pattern, struct change_result *result);
 
-/* Runs the statement that makes a row of the registry; result->id is the row's. */
-enum catalogue_status admin_insert(struct tx *tx, sqlite3_stmt *row, struct change_result *result);
+/* After the INSERT of a row of the registry, which returned `status`; result->id is the row's. */
+enum catalogue_status admin_inserted(struct tx *tx, enum catalogue_status status,
+                                     struct change_result *result);
 
 /* Rejects an origin whose host is that of another site. True: rejected. */
 bool site_refuse_second_scheme(const struct registry *r, const struct url *origin,

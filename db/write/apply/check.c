@@ -32,40 +32,25 @@ struct checked {
 
 /* ---- files that rows of polls describe */
 
-static enum catalogue_status run_of_file(struct tx *tx, enum statement which, int64_t source,
-                                         const char *path, int64_t revision, int64_t site)
-{
-    sqlite3_stmt *row = tx_statement(tx, which);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, source);
-    statement_bind_text(row, 2, path);
-    if (revision > 0) {
-        sqlite3_bind_int64(row, 3, revision);
-        sqlite3_bind_int64(row, 4, site);
-    }
-    return statement_run(row);
-}
-
 enum catalogue_status check_file_expand(struct tx *tx, int64_t source, const char *path,
                                         int64_t revision, int64_t site)
 {
-    enum catalogue_status status = run_of_file(tx, ST_FILE_EXPAND, source, path, revision, site);
-    return status == CATALOGUE_OK ? run_of_file(tx, ST_FILE_DETACH, source, path, revision, site)
-                                  : status;
+    struct sql_value of = sql_not_0(revision), in = sql_not_0(site);
+    enum catalogue_status status = tx_run(tx, ST_FILE_EXPAND, source, path, of, in);
+    return status == CATALOGUE_OK ? tx_run(tx, ST_FILE_DETACH, source, path, of, in) : status;
 }
 
 enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char *path)
 {
-    return run_of_file(tx, ST_FILE_DETACH, source, path, 0, 0);
+    return tx_run(tx, ST_FILE_DETACH, source, path, sql_not_0(0), sql_not_0(0));
 }
 
 /* Makes the poll's row describe the file, if both are equal. */
 static enum catalogue_status attach_file(struct tx *tx, int64_t source, const char *path)
 {
-    enum catalogue_status status = run_of_file(tx, ST_FILE_ATTACH, source, path, 0, 0);
+    enum catalogue_status status = tx_run(tx, ST_FILE_ATTACH, source, path);
     return status == CATALOGUE_OK && sqlite3_changes64(tx->db) > 0
-               ? run_of_file(tx, ST_FILE_DELETE, source, path, 0, 0)
+               ? tx_run(tx, ST_FILE_DELETE, source, path)
                : status;
 }
 
@@ -74,13 +59,7 @@ static enum catalogue_status attach_file(struct tx *tx, int64_t source, const ch
 /* A sitemap that the API registered, and that a source lists now, keeps its row. */
 static enum catalogue_status adopt_registered(struct checked *c, int64_t source)
 {
-    sqlite3_stmt *row = tx_statement(c->tx, ST_CHECK_TAKE);
-    if (!row)
-        return tx_failure(c->tx);
-    sqlite3_bind_int64(row, 1, c->write->record.site_id);
-    sqlite3_bind_int64(row, 2, source);
-    statement_bind_text(row, 3, c->write->record.loc);
-    return statement_run(row);
+    return tx_run(c->tx, ST_CHECK_TAKE, c->write->record.site_id, source, c->write->record.loc);
 }
 
 static enum catalogue_status add(struct checked *c)
@@ -92,29 +71,19 @@ static enum catalogue_status add(struct checked *c)
         status = tx_source(c->tx, r->source, true, &source);
     if (status == CATALOGUE_OK && source != 0 && !r->list)
         status = adopt_registered(c, source);
-    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(c->tx, ST_CHECK_ADD) : NULL;
-    if (!row)
-        return status == CATALOGUE_OK ? tx_failure(c->tx) : status;
-    sqlite3_bind_int64(row, 1, r->site_id);
-    sqlite3_bind_int64(row, 2, source);
-    sqlite3_bind_int(row, 3, r->list);
-    statement_bind_text(row, 4, r->loc);
-    sqlite3_bind_int64(row, 5, r->next_at);
-    sqlite3_bind_int64(row, 6, r->interval_s);
-    sqlite3_bind_int64(row, 7, c->tx->now);
-    status = statement_run(row);
+    if (status == CATALOGUE_OK)
+        status = tx_run(c->tx, ST_CHECK_ADD, r->site_id, source, r->list, r->loc, r->next_at,
+                        r->interval_s, c->tx->now);
     return status == CATALOGUE_OK && source != 0 && !r->list ? attach_file(c->tx, source, r->loc)
                                                              : status;
 }
 
 static enum catalogue_status read_row(struct checked *c, bool *found)
 {
-    sqlite3_stmt *row = tx_statement(c->tx, ST_CHECK_READ);
-    if (!row)
-        return tx_failure(c->tx);
-    sqlite3_bind_int64(row, 1, c->write->record.id);
-    enum catalogue_status status = statement_first(row, found);
-    if (*found) {
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(c->tx, ST_CHECK_READ, &row, c->write->record.id);
+    *found = row != NULL;
+    if (row != NULL) {
         const char *loc = (const char *)sqlite3_column_text(row, 3);
         size_t len = loc ? strnlen(loc, LOC_MAX_CHARS) : 0;
         c->site = sqlite3_column_int64(row, 0);
@@ -142,14 +111,7 @@ static enum catalogue_status write_place(struct checked *c)
     const char *loc = c->list ? r->loc : c->loc;
     if (c->state == r->state && c->marks == r->marks && strcmp(loc, c->loc) == 0)
         return CATALOGUE_OK;
-    sqlite3_stmt *row = tx_statement(c->tx, ST_CHECK_PLACE);
-    if (!row)
-        return tx_failure(c->tx);
-    sqlite3_bind_int64(row, 1, r->id);
-    statement_bind_text(row, 2, c->list ? loc : NULL);
-    sqlite3_bind_int64(row, 3, r->state);
-    sqlite3_bind_int64(row, 4, r->marks);
-    return statement_run(row);
+    return tx_run(c->tx, ST_CHECK_PLACE, r->id, c->list ? loc : NULL, r->state, r->marks);
 }
 
 /* `forget`: the next poll treats the content as new; full_at stays what an undo has set it to
@@ -158,29 +120,15 @@ static enum catalogue_status write_row(struct checked *c, bool forget)
 {
     static const uint64_t none[2];
     const struct check_record *r = &c->write->record;
-    const int64_t numbers[] = {
-        r->status,       r->next_at,       r->interval_s,     r->failures,
-        r->checked_at,   r->good_at,       r->changed_at,     forget ? c->full_at : r->full_at,
-        r->since,        (int64_t)r->urls, (int64_t)r->bytes, r->one_lastmod,
-        (int64_t)r->line};
-    const int count = sizeof numbers / sizeof *numbers;
     enum catalogue_status status = write_place(c);
-    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(c->tx, ST_CHECK_WRITE) : NULL;
-    if (!row)
-        return status == CATALOGUE_OK ? tx_failure(c->tx) : status;
-    sqlite3_bind_int64(row, 1, r->id);
-    for (int i = 0; i < count; i++)
-        sqlite3_bind_int64(row, 2 + i, numbers[i]);
-    statement_bind_text(row, 2 + count, forget ? NULL : r->etag);
-    statement_bind_text(row, 3 + count, forget ? NULL : r->last_modified);
-    if (!statement_bind_hash(row, 4 + count, forget ? none : r->hash) ||
-        !statement_bind_hash(row, 5 + count, forget ? none : r->dateless))
-        return CATALOGUE_NO_MEMORY;
-    statement_bind_text(row, 6 + count, r->newest_lastmod);
-    statement_bind_text(row, 7 + count, r->remarks);
-    statement_bind_text(row, 8 + count, r->problem);
-    statement_bind_text(row, 9 + count, r->detail);
-    return statement_run(row);
+    if (status != CATALOGUE_OK)
+        return status;
+    return tx_run(c->tx, ST_CHECK_WRITE, r->id, r->status, r->next_at, r->interval_s, r->failures,
+                  r->checked_at, r->good_at, r->changed_at, forget ? c->full_at : r->full_at,
+                  r->since, r->urls, r->bytes, r->one_lastmod, r->line, forget ? NULL : r->etag,
+                  forget ? NULL : r->last_modified, forget ? none : r->hash,
+                  forget ? none : r->dateless, r->newest_lastmod, r->remarks, r->problem,
+                  r->detail);
 }
 
 static bool same_text(bool has, const char *a, const char *b)
@@ -224,12 +172,7 @@ static enum catalogue_status write_date(struct checked *c, const struct put_row 
     const char *date = entry->has_lastmod ? entry->lastmod : NULL;
     if (same_text(c->has_date, c->date, date))
         return CATALOGUE_OK;
-    sqlite3_stmt *row = tx_statement(c->tx, ST_CHECK_DATE);
-    if (!row)
-        return tx_failure(c->tx);
-    sqlite3_bind_int64(row, 1, c->write->record.id);
-    statement_bind_text(row, 2, date);
-    return statement_run(row);
+    return tx_run(c->tx, ST_CHECK_DATE, c->write->record.id, date);
 }
 
 /* Updates the file of its source, so that the next scan compares with the new state. */
@@ -238,20 +181,9 @@ static enum catalogue_status write_file(struct checked *c, const struct put_row 
     const struct check_record *r = &c->write->record;
     if (c->listed)
         return write_date(c, entry);
-    sqlite3_stmt *row = tx_statement(c->tx, ST_FILE_CHECKED);
-    if (!row)
-        return tx_failure(c->tx);
-    sqlite3_bind_int64(row, 1, c->source);
-    statement_bind_text(row, 2, c->loc);
-    statement_bind_text(row, 3, entry->has_lastmod ? entry->lastmod : NULL);
-    if (!statement_bind_hash(row, 4, r->hash))
-        return CATALOGUE_NO_MEMORY;
-    sqlite3_bind_int64(row, 5, (sqlite3_int64)r->urls);
-    sqlite3_bind_int64(row, 6, (sqlite3_int64)r->bytes);
-    statement_bind_text(row, 7, r->newest_lastmod);
-    sqlite3_bind_int(row, 8, r->one_lastmod);
-    statement_bind_text(row, 9, r->remarks);
-    return statement_run(row);
+    return tx_run(c->tx, ST_FILE_CHECKED, c->source, c->loc,
+                  entry->has_lastmod ? entry->lastmod : NULL, r->hash, r->urls, r->bytes,
+                  r->newest_lastmod, r->one_lastmod, r->remarks);
 }
 
 static enum catalogue_status apply_result(struct checked *c, const struct registry *registry)

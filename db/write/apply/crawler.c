@@ -19,7 +19,7 @@ static enum catalogue_status run_all(struct tx *tx, const enum statement steps[]
 {
     enum catalogue_status status = CATALOGUE_OK;
     for (size_t i = 0; i < count && status == CATALOGUE_OK; i++)
-        status = tx_run_with(tx, steps[i], NULL, 0);
+        status = tx_run(tx, steps[i]);
     return status;
 }
 
@@ -27,13 +27,11 @@ static enum catalogue_status run_all(struct tx *tx, const enum statement steps[]
 static enum catalogue_status compare_epoch(struct tx *tx, enum statement read, const char *node,
                                            bool *same, bool *named)
 {
-    bool found = false;
-    sqlite3_stmt *row = tx_statement(tx, read);
-    if (row == NULL)
-        return tx_failure(tx);
-    enum catalogue_status status = statement_first(row, &found);
-    const char *epoch = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
-    const char *name = found && node != NULL ? (const char *)sqlite3_column_text(row, 1) : NULL;
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(tx, read, &row);
+    const char *epoch = row != NULL ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    const char *name =
+        row != NULL && node != NULL ? (const char *)sqlite3_column_text(row, 1) : NULL;
     *named = name == NULL || strcmp(name, node) == 0;
     *same = epoch != NULL && strcmp(epoch, tx->epoch) == 0 &&
             (*named || *name == '\0' || *node == '\0');
@@ -46,13 +44,7 @@ static enum catalogue_status restart_counting(struct tx *tx, const char *node, i
     static const enum statement drops[] = {ST_CRAWLERS_DROP, ST_CRAWLER_PAGES_DROP,
                                            ST_CRAWLER_DAYS_DROP, ST_CRAWLER_CHILDREN_DROP};
     enum catalogue_status status = run_all(tx, drops, sizeof drops / sizeof *drops);
-    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(tx, ST_CRAWLERS_BEGIN) : NULL;
-    if (row == NULL)
-        return status != CATALOGUE_OK ? status : tx_failure(tx);
-    statement_bind_text(row, 1, tx->epoch);
-    statement_bind_text(row, 2, node);
-    sqlite3_bind_int64(row, 3, since);
-    return statement_run(row);
+    return status == CATALOGUE_OK ? tx_run(tx, ST_CRAWLERS_BEGIN, tx->epoch, node, since) : status;
 }
 
 /* Gives all rows another node's name, after the server has joined or left a shared catalogue. */
@@ -61,13 +53,8 @@ static enum catalogue_status rename_all(struct tx *tx, const char *node)
     static const enum statement steps[] = {ST_CRAWLERS_RENAME, ST_CRAWLER_PAGES_RENAME,
                                            ST_CRAWLER_DAYS_RENAME};
     enum catalogue_status status = CATALOGUE_OK;
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == CATALOGUE_OK; i++) {
-        sqlite3_stmt *step = tx_statement(tx, steps[i]);
-        if (step == NULL)
-            return tx_failure(tx);
-        statement_bind_text(step, 1, node);
-        status = statement_run(step);
-    }
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == CATALOGUE_OK; i++)
+        status = tx_run(tx, steps[i], node);
     return status;
 }
 
@@ -85,93 +72,42 @@ static enum catalogue_status put_page(struct tx *tx, const char *node,
                                       const struct crawler_page_kept *p)
 {
     const struct crawler_row *is = &p->is.row;
-    const int64_t numbers[] = {p->is.index_id,
-                               p->is.page,
-                               is->held,
-                               (int64_t)p->is.held_stamp,
-                               is->held_changed_at,
-                               is->stale_since,
-                               is->fetched_at,
-                               is->status,
-                               is->ok,
-                               is->not_modified,
-                               is->other};
-    sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_PAGE_PUT);
-    if (row == NULL)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, node);
-    statement_bind_text(row, 2, p->crawler);
-    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
-        sqlite3_bind_int64(row, 3 + i, numbers[i]);
-    return statement_run(row);
+    return tx_run(tx, ST_CRAWLER_PAGE_PUT, node, p->crawler, p->is.index_id, p->is.page, is->held,
+                  p->is.held_stamp, is->held_changed_at, is->stale_since, is->fetched_at,
+                  is->status, is->ok, is->not_modified, is->other);
 }
 
 static enum catalogue_status put_day(struct tx *tx, const char *node,
                                      const struct crawler_day_kept *kept)
 {
     const struct crawler_day *d = &kept->is;
-    const int64_t numbers[] = {d->site_id,        d->day,           d->ok,
-                               d->not_modified,   d->other,         d->impostors,
-                               (int64_t)d->bytes, d->last_fetch_at, d->lags.max_s};
-    const int count = (int)(sizeof numbers / sizeof *numbers);
     uint32_t lags[CRAWLER_LAG_CELLS];
-    sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_DAY_PUT);
-    if (row == NULL)
-        return tx_failure(tx);
     for (size_t i = 0; i < CRAWLER_LAG_CELLS; i++)
         lags[i] = htole32(d->lags.cells[i]);
-    statement_bind_text(row, 1, node);
-    statement_bind_text(row, 2, kept->crawler);
-    for (int i = 0; i < count; i++)
-        sqlite3_bind_int64(row, 3 + i, numbers[i]);
-    sqlite3_bind_blob(row, 3 + count, lags, sizeof lags, SQLITE_STATIC);
-    return statement_run(row);
+    return tx_run(tx, ST_CRAWLER_DAY_PUT, node, kept->crawler, d->site_id, d->day, d->ok,
+                  d->not_modified, d->other, d->impostors, d->bytes, d->last_fetch_at,
+                  d->lags.max_s, sql_bytes(lags, sizeof lags));
 }
 
 static enum catalogue_status put_child(struct tx *tx, const struct crawler_child_kept *kept)
 {
     const struct crawler_child *is = &kept->is;
-    const int64_t numbers[] = {is->place,      is->site_id,      (int64_t)is->child,
-                               is->fetched_at, is->good_at,      is->status,
-                               is->ok,         is->not_modified, is->other};
-    sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_CHILD_PUT);
-    if (row == NULL)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, kept->crawler);
-    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
-        sqlite3_bind_int64(row, 2 + i, numbers[i]);
-    return statement_run(row);
+    return tx_run(tx, ST_CRAWLER_CHILD_PUT, kept->crawler, is->place, is->site_id, is->child,
+                  is->fetched_at, is->good_at, is->status, is->ok, is->not_modified, is->other);
 }
 
 static enum catalogue_status put_visits(struct tx *tx, const struct crawler_visits *v)
 {
-    const int64_t numbers[] = {v->site_id,        v->day,
-                               v->index_id,       v->page,
-                               (int64_t)v->child, (int64_t)v->revision,
-                               (int64_t)v->stamp, v->changed_at,
-                               v->held_at,        v->fetched_at,
-                               v->status,         v->ok,
-                               v->not_modified,   v->other,
-                               v->impostors,      (int64_t)v->bytes};
-    sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_VISITS_PUT);
-    if (row == NULL)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, tx->epoch);
-    statement_bind_text(row, 2, v->crawler);
-    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
-        sqlite3_bind_int64(row, 3 + i, numbers[i]);
-    return statement_run(row);
+    return tx_run(tx, ST_CRAWLER_VISITS_PUT, tx->epoch, v->crawler, v->site_id, v->day, v->index_id,
+                  v->page, v->child, v->revision, v->stamp, v->changed_at, v->held_at,
+                  v->fetched_at, v->status, v->ok, v->not_modified, v->other, v->impostors,
+                  v->bytes);
 }
 
 static enum catalogue_status put_log(struct tx *tx, const struct crawler_log *log)
 {
-    sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_LOG_PUT);
-    if (row == NULL)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, (int64_t)log->bytes);
-    sqlite3_bind_blob(row, 2, log->hash, sizeof log->hash, SQLITE_STATIC);
-    sqlite3_bind_int64(row, 3, log->at);
-    enum catalogue_status status = statement_run(row);
+    enum catalogue_status status =
+        tx_run(tx, ST_CRAWLER_LOG_PUT, log->bytes, sql_bytes(log->hash, sizeof log->hash), log->at);
     return status == CATALOGUE_OK ? tx_run(tx, ST_CRAWLER_LOGS_TIDY, CRAWLER_LOGS_MAX) : status;
 }
 
@@ -183,7 +119,7 @@ enum catalogue_status apply_crawlers(struct tx *tx, const struct change_crawlers
         return CATALOGUE_OK;
     enum catalogue_status status = make_ready(tx, kept);
     if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
-        status = tx_run_with(tx, ST_CRAWLER_PAGES_TIDY, NULL, 0);
+        status = tx_run(tx, ST_CRAWLER_PAGES_TIDY);
     if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
         status = tx_run(tx, ST_CRAWLER_DAYS_TIDY, kept->tidy_before_day);
     for (size_t i = 0; i < kept->page_count && status == CATALOGUE_OK; i++)
@@ -212,12 +148,7 @@ static enum catalogue_status begin_sending(struct tx *tx, int64_t since)
     if (status != CATALOGUE_OK || same)
         return status;
     status = run_all(tx, drops, sizeof drops / sizeof *drops);
-    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(tx, ST_SHARED_BEGIN) : NULL;
-    if (row == NULL)
-        return status != CATALOGUE_OK ? status : tx_failure(tx);
-    statement_bind_text(row, 1, tx->epoch);
-    sqlite3_bind_int64(row, 2, since);
-    return statement_run(row);
+    return status == CATALOGUE_OK ? tx_run(tx, ST_SHARED_BEGIN, tx->epoch, since) : status;
 }
 
 /* Sends rows and marks them as sent; `*changed`: some of them were new. */
@@ -241,7 +172,7 @@ enum catalogue_status apply_crawlers_report(struct tx *tx, const struct change_c
     if (status == CATALOGUE_OK)
         status = begin_sending(tx, kept->since);
     if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
-        status = tx_run_with(tx, ST_SHARED_PAGES_TIDY, NULL, 0);
+        status = tx_run(tx, ST_SHARED_PAGES_TIDY);
     if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
         status = tx_run(tx, ST_SHARED_DAYS_TIDY, kept->tidy_before_day);
     if (status == CATALOGUE_OK)
@@ -258,9 +189,9 @@ static enum catalogue_status put_row(struct tx *tx, const struct site_day *row)
     bool gone = row->day < 0;
     enum catalogue_status status =
         tx_run(tx, ST_SITE_DAYS_TIDY, row->site_id, gone ? INT32_MAX : row->day - DAYS_KEPT);
-    return status == CATALOGUE_OK && !gone ? tx_run(tx, ST_SITE_DAY_PUT, row->site_id, row->day,
-                                                    (int64_t)row->entries, (int64_t)row->urls)
-                                           : status;
+    return status == CATALOGUE_OK && !gone
+               ? tx_run(tx, ST_SITE_DAY_PUT, row->site_id, row->day, row->entries, row->urls)
+               : status;
 }
 
 enum catalogue_status apply_site_days(struct tx *tx, const struct change_site_days *w)

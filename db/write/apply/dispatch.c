@@ -19,6 +19,15 @@ void result_refuse(struct change_result *result, enum rule_code code, const char
     snprintf(result->detail, sizeof result->detail, "%s", rule_code_sentence(code));
 }
 
+void result_conflict(struct change_result *result, uint64_t line, const char *loc,
+                     enum rule_code code)
+{
+    struct rejection rejection = {.line = line, .loc = loc, .code = code, .field = "loc"};
+    snprintf(rejection.detail, sizeof rejection.detail, "%s", rule_code_sentence(code));
+    result->rejected++;
+    findings_refuse(&result->findings, &rejection);
+}
+
 void result_forbid(struct change_result *result)
 {
     result_refuse(result, RULE_SITE_UNKNOWN, NULL);

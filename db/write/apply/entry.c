@@ -47,14 +47,9 @@ void put_row_read(struct tx *tx, sqlite3_stmt *statement, struct put_row *row)
 enum catalogue_status put_find(struct tx *tx, int64_t scope, const char *loc, struct put_row *row)
 {
     row->found = false;
-    sqlite3_stmt *statement = tx_statement(tx, ST_ENTRY_BY_LOC);
-    if (!statement)
-        return tx_failure(tx);
-    sqlite3_bind_int64(statement, 1, scope);
-    statement_bind_text(statement, 2, loc);
-    bool found;
-    enum catalogue_status status = statement_first(statement, &found);
-    if (found)
+    sqlite3_stmt *statement;
+    enum catalogue_status status = tx_first(tx, ST_ENTRY_BY_LOC, &statement, scope, loc);
+    if (statement != NULL)
         put_row_read(tx, statement, row);
     sqlite3_reset(statement);
     return status;
@@ -154,13 +149,9 @@ enum catalogue_status put_explain(struct tx *tx, const struct put *put, char *ou
     const struct registry_index *index = put->from ? put->from : put->index;
     if (put->code != RULE_OWNED_BY_ANOTHER || put->forbidden || !put->site || !index)
         return CATALOGUE_OK;
-    sqlite3_stmt *row = tx_statement(tx, ST_SOURCE_NAME);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, put->row.source);
-    bool found;
-    enum catalogue_status status = statement_first(row, &found);
-    const char *name = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(tx, ST_SOURCE_NAME, &row, put->row.source);
+    const char *name = row != NULL ? (const char *)sqlite3_column_text(row, 0) : NULL;
     snprintf(out, size, "is owned by \"%s\", in %s%s; it was not changed", name ? name : "",
              put->site->origin, index->path);
     sqlite3_reset(row);
@@ -488,19 +479,12 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
     const char *shown = rendered(old->has_lastmod, old->lastmod);
     const char *shows = rendered(new.has_lastmod, new.lastmod);
     new.changed_at = tx->now;
-    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_UPDATE);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, old->address);
-    statement_bind_text(row, 2, new.has_lastmod ? new.lastmod : NULL);
-    statement_bind_text(row, 3, new.has_digest ? new.digest : NULL);
-    sqlite3_bind_int64(row, 4, new.changed_at);
-    statement_bind_text(row, 5, new.extensions);
-    sqlite3_bind_int64(row, 6, new.source);
     const struct recorder_row changed = {list_scope(put->index), put->url.text, put->url.len, old,
                                          &new};
     recorder_report(tx->recorder, &changed);
-    enum catalogue_status status = statement_run(row);
+    enum catalogue_status status =
+        tx_run(tx, ST_ENTRY_UPDATE, old->address, new.has_lastmod ? new.lastmod : NULL,
+               new.has_digest ? new.digest : NULL, new.changed_at, new.extensions, new.source);
     recorder_reported(tx->recorder);
     if (status != CATALOGUE_OK)
         return status;
@@ -538,12 +522,7 @@ enum catalogue_status put_release(struct tx *tx, const struct registry_index *li
 
 enum catalogue_status put_drop_remains(struct tx *tx, int64_t address, const char *loc)
 {
-    sqlite3_stmt *row = tx_statement(tx, ST_REMOVED_LOC_ADD);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, address);
-    statement_bind_text(row, 2, loc);
-    enum catalogue_status status = statement_run(row);
+    enum catalogue_status status = tx_run(tx, ST_REMOVED_LOC_ADD, address, loc);
     return status == CATALOGUE_OK ? tx_run(tx, ST_ENTRY_DELETE, address) : status;
 }
 
@@ -599,23 +578,11 @@ enum catalogue_status put_is_known(struct tx *tx, struct put *put)
 static enum catalogue_status insert(struct tx *tx, struct put *put)
 {
     struct put_row *row = &put->row;
-    sqlite3_stmt *statement = tx_statement(tx, ST_ENTRY_INSERT);
-    if (!statement)
-        return tx_failure(tx);
-    sqlite3_bind_int64(statement, 1, row->address);
-    sqlite3_bind_int64(statement, 2, list_scope(put->index));
-    sqlite3_bind_text(statement, 3, put->url.text, put->url.len, SQLITE_STATIC);
-    statement_bind_text(statement, 4, row->has_lastmod ? row->lastmod : NULL);
-    statement_bind_text(statement, 5, row->has_digest ? row->digest : NULL);
-    sqlite3_bind_int64(statement, 6, row->source);
-    sqlite3_bind_int64(statement, 7, row->serial);
-    sqlite3_bind_int64(statement, 8, row->registered_at);
-    sqlite3_bind_int64(statement, 9, row->changed_at);
-    statement_bind_text(statement, 10, row->extensions);
-    const struct recorder_row changed = {list_scope(put->index), put->url.text, put->url.len, NULL,
-                                         row};
+    int64_t scope = list_scope(put->index);
+    const struct recorder_row changed = {scope, put->url.text, put->url.len, NULL, row};
     recorder_report(tx->recorder, &changed);
-    enum catalogue_status status = statement_run(statement);
+    enum catalogue_status status =
+        tx_run(tx, ST_ENTRY_INSERT, ENTRY_VALUES(scope, put->url.text, row));
     recorder_reported(tx->recorder);
     if (status != CATALOGUE_OK)
         return status;
@@ -668,15 +635,11 @@ enum catalogue_status put_write(struct tx *tx, struct put *put)
 enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc,
                                  const struct put_row *row, struct entry_record *out)
 {
-    sqlite3_stmt *name = tx_statement(tx, ST_SOURCE_NAME);
-    if (!name)
-        return tx_failure(tx);
-    sqlite3_bind_int64(name, 1, row->source);
-    bool found;
-    enum catalogue_status status = statement_first(name, &found);
+    sqlite3_stmt *name;
+    enum catalogue_status status = tx_first(tx, ST_SOURCE_NAME, &name, row->source);
     memset(out, 0, sizeof *out);
     if (status == CATALOGUE_OK) {
-        const char *source = found ? (const char *)sqlite3_column_text(name, 0) : NULL;
+        const char *source = name != NULL ? (const char *)sqlite3_column_text(name, 0) : NULL;
         out->source = strdup(source ? source : "");
         out->loc = strdup(loc);
         out->lastmod = row->has_lastmod ? strdup(row->lastmod) : NULL;
@@ -820,13 +783,10 @@ static enum catalogue_status find_by_id(struct tx *tx, const struct registry *r,
     if (!index || index->kind != kind)
         return CATALOGUE_OK;
     out->site_id = index->site_id;
-    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BY_ADDRESS);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, id_address(index_id, position));
-    bool found;
-    enum catalogue_status status = statement_first(row, &found);
-    if (found && sqlite3_column_int64(row, 6) == serial) {
+    sqlite3_stmt *row;
+    enum catalogue_status status =
+        tx_first(tx, ST_ENTRY_BY_ADDRESS, &row, id_address(index_id, position));
+    if (row != NULL && sqlite3_column_int64(row, 6) == serial) {
         const char *loc = (const char *)sqlite3_column_text(row, 2);
         size_t len = loc ? strnlen(loc, LOC_MAX_CHARS) : 0;
         memcpy(out->loc, loc ? loc : "", len);

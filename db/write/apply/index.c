@@ -55,15 +55,9 @@ static enum catalogue_status look_up(struct search *s, const char *from, const c
 {
     s->found[0] = '\0';
     s->lookups++;
-    sqlite3_stmt *row = tx_statement(s->tx, ST_LOC_FROM);
-    if (!row)
-        return tx_failure(s->tx);
-    sqlite3_bind_int64(row, 1, s->site->id);
-    statement_bind_text(row, 2, from);
-    statement_bind_text(row, 3, to);
-    bool found;
-    enum catalogue_status status = statement_first(row, &found);
-    if (found) {
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(s->tx, ST_LOC_FROM, &row, s->site->id, from, to);
+    if (row != NULL) {
         const char *loc = (const char *)sqlite3_column_text(row, 0);
         snprintf(s->found, sizeof s->found, "%s", loc ? loc : "");
         s->live = registry_index_by_id(s->registry,
@@ -292,11 +286,8 @@ static const struct registry_site *locate(const struct registry *r, const char *
 /* Rejects a new list if there is no id left. */
 static enum catalogue_status evaluate_id(struct tx *tx, struct change_result *result)
 {
-    sqlite3_stmt *last = tx_statement(tx, ST_INDEX_LAST);
-    if (!last)
-        return tx_failure(tx);
     int64_t last_id;
-    enum catalogue_status status = statement_number(last, 0, &last_id);
+    enum catalogue_status status = tx_number(tx, ST_INDEX_LAST, 0, &last_id);
     if (status == CATALOGUE_OK && last_id >= ID_MAX_INDEX)
         result_decline(result, CATALOGUE_FULL,
                        "limit exceeded: the catalogue can number no more indexes");
@@ -328,9 +319,9 @@ static const struct registry_index *list_at(const struct registry_site *site, co
     return list;
 }
 
-enum catalogue_status admin_insert(struct tx *tx, sqlite3_stmt *row, struct change_result *result)
+enum catalogue_status admin_inserted(struct tx *tx, enum catalogue_status status,
+                                     struct change_result *result)
 {
-    enum catalogue_status status = statement_run(row);
     if (status != CATALOGUE_OK)
         return status;
     result->id = sqlite3_last_insert_rowid(tx->db);
@@ -343,13 +334,7 @@ enum catalogue_status admin_insert(struct tx *tx, sqlite3_stmt *row, struct chan
 enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *path,
                                    const char *pattern, struct change_result *result)
 {
-    sqlite3_stmt *row = tx_statement(tx, ST_INDEX_ADD);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, site_id);
-    statement_bind_text(row, 2, path);
-    statement_bind_text(row, 3, pattern);
-    return admin_insert(tx, row, result);
+    return admin_inserted(tx, tx_run(tx, ST_INDEX_ADD, site_id, path, pattern), result);
 }
 
 static bool has_as_many_as_may_be(const struct registry_site *site, enum list_kind kind,

@@ -23,7 +23,8 @@
 
 struct put_run {
     struct tx *tx;
-    struct put *put; /* the entry at hand */
+    struct put *put;                                 /* the entry at hand */
+    struct sql_value values[ENTRY_COLUMN_COUNT + 1]; /* of its row */
     put_next *next;
     void *context;
     struct recorder_row reported;
@@ -49,6 +50,8 @@ static void announce(struct put_run *run)
     struct put *put = run->put;
     run->status = put_make_row(run->tx, put);
     run->ends = run->status != CATALOGUE_OK;
+    memcpy(run->values, SQL_VALUES(ENTRY_VALUES(list_scope(put->index), put->url.text, &put->row)),
+           sizeof run->values);
     run->reported = (struct recorder_row){.site = list_scope(put->index),
                                           .loc = put->url.text,
                                           .loc_len = put->url.len,
@@ -75,7 +78,7 @@ static int run_first(sqlite3_vtab_cursor *cursor, int plan, const char *name, in
 }
 
 /* Counts the entry like a statement. False: what is done between two statements is due
- * (tx_statement). */
+ * (tx.c). */
 static bool goes_on(struct put_run *run)
 {
     struct tx_shared *shared = run->tx->shared;
@@ -111,49 +114,9 @@ static int run_eof(sqlite3_vtab_cursor *cursor)
     return run_of(cursor)->ends;
 }
 
-static void give_text(sqlite3_context *to, bool has, const char *text)
-{
-    if (has)
-        sqlite3_result_text(to, text, -1, SQLITE_STATIC);
-}
-
-/* In the order of ENTRY_COLUMNS. */
 static int run_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int column)
 {
-    const struct put *put = run_of(cursor)->put;
-    const struct put_row *row = &put->row;
-    switch (column) {
-    case 0:
-        sqlite3_result_int64(to, row->address);
-        break;
-    case 1:
-        sqlite3_result_int64(to, list_scope(put->index));
-        break;
-    case 2:
-        sqlite3_result_text(to, put->url.text, put->url.len, SQLITE_STATIC);
-        break;
-    case 3:
-        give_text(to, row->has_lastmod, row->lastmod);
-        break;
-    case 4:
-        give_text(to, row->has_digest, row->digest);
-        break;
-    case 5:
-        sqlite3_result_int64(to, row->source);
-        break;
-    case 6:
-        sqlite3_result_int64(to, row->serial);
-        break;
-    case 7:
-        sqlite3_result_int64(to, row->registered_at);
-        break;
-    case 8:
-        sqlite3_result_int64(to, row->changed_at);
-        break;
-    default:
-        give_text(to, row->extensions != NULL, row->extensions);
-        break;
-    }
+    sql_result(to, &run_of(cursor)->values[column]);
     return SQLITE_OK;
 }
 
@@ -234,7 +197,7 @@ enum catalogue_status put_write_run(struct tx *tx, struct put *put, put_next *ne
         return status == CATALOGUE_OK ? next(context, more) : status;
     }
     struct put_run run = {.tx = tx, .put = put, .next = next, .context = context};
-    sqlite3_stmt *statement = tx_statement(tx, ST_ENTRY_INSERT_RUN);
+    sqlite3_stmt *statement = tx_bind(tx, ST_ENTRY_INSERT_RUN);
     if (statement == NULL)
         return tx_failure(tx);
     sqlite3_set_last_insert_rowid(tx->db, 0);

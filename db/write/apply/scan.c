@@ -129,14 +129,10 @@ static enum catalogue_status read_content(struct scan_kept *kept, sqlite3_stmt *
 static enum catalogue_status scan_row_read(struct scan *s)
 {
     struct scan_kept *kept = &s->kept;
-    kept->found = false;
-    sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_READ);
-    if (!row)
-        return tx_failure(s->tx);
-    sqlite3_bind_int64(row, 1, s->owner);
-    statement_bind_text(row, 2, s->file->path);
-    enum catalogue_status status = statement_first(row, &kept->found);
-    if (kept->found) {
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(s->tx, ST_FILE_READ, &row, s->owner, s->file->path);
+    kept->found = row != NULL;
+    if (row != NULL) {
         kept->state = (enum source_file_state)sqlite3_column_int(row, 0);
         kept->site = sqlite3_column_int64(row, 1);
         kept->has_loc = sqlite3_column_type(row, 2) != SQLITE_NULL;
@@ -175,38 +171,34 @@ static int64_t since(const struct scan *s, const char *problem)
     return same ? s->kept.problem_since : s->tx->now;
 }
 
-/* Binds the file's metadata, from parameter `at` on. */
-static void bind_stat(sqlite3_stmt *row, int at, const struct source_file *file)
-{
-    sqlite3_bind_int64(row, at, (sqlite3_int64)file->device);
-    sqlite3_bind_int64(row, at + 1, (sqlite3_int64)file->inode);
-    sqlite3_bind_int64(row, at + 2, (sqlite3_int64)file->size);
-    sqlite3_bind_int64(row, at + 3, file->mtime_ns);
-    sqlite3_bind_int64(row, at + 4, file->ctime_ns);
-}
+/* Parameters that both ways to write a file's row share. */
+#define STAT_VALUES(file)                                                                          \
+    (file)->device, (file)->inode, (file)->size, (file)->mtime_ns, (file)->ctime_ns
+#define PROBLEM_VALUES(p) (p).code, (p).detail, (p).line, (p).column, (p).since
 
-static void bind_problem(sqlite3_stmt *row, int at, const struct scan *s,
-                         const struct source_file *file)
+struct problem {
+    const char *code, *detail; /* NULL: none */
+    uint64_t line, column;
+    int64_t since;
+};
+
+static struct problem problem_of(const struct scan *s, const struct source_file *file)
 {
-    bool has = file->state == SOURCE_FILE_QUARANTINED;
-    const char *problem = file->problem ? file->problem : "";
-    statement_bind_text(row, at, has ? problem : NULL);
-    statement_bind_text(row, at + 1, has ? file->detail : NULL);
-    sqlite3_bind_int64(row, at + 2, has ? (sqlite3_int64)file->line : 0);
-    sqlite3_bind_int64(row, at + 3, has ? (sqlite3_int64)file->column : 0);
-    sqlite3_bind_int64(row, at + 4, has ? since(s, problem) : 0);
+    if (file->state != SOURCE_FILE_QUARANTINED)
+        return (struct problem){.code = NULL};
+    const char *code = file->problem ? file->problem : "";
+    return (struct problem){code, file->detail, file->line, file->column, since(s, code)};
 }
 
 /* Stores the file's old state in the history before its row changes, so that an undo can compare
  * the file with it. */
 static enum catalogue_status keep_known(struct scan *s, const struct source_file *file)
 {
-    unsigned char bytes[16];
-    bool has = file->state == SOURCE_FILE_LISTED && row_hash_bytes(file->hash, bytes);
+    static const uint64_t none[2];
     if (!s->kept.found || s->kept.site == 0)
         return CATALOGUE_OK;
-    return recorder_keep_file(s->tx->recorder, s->tx, s->owner, file->path, has ? bytes : NULL,
-                              sizeof bytes);
+    return recorder_keep_file(s->tx->recorder, s->tx, s->owner, file->path,
+                              file->state == SOURCE_FILE_LISTED ? file->hash : none);
 }
 
 /* Whether a poll's row may describe the file (check.c). */
@@ -237,33 +229,13 @@ static enum catalogue_status scan_row_run(struct scan *s, enum statement which,
                                           const struct source_file *file, int64_t site,
                                           bool refused)
 {
-    sqlite3_stmt *row = tx_statement(s->tx, which);
-    if (!row)
-        return tx_failure(s->tx);
-    sqlite3_bind_int64(row, 1, s->owner);
-    statement_bind_text(row, 2, file->path);
-    if (site != 0)
-        sqlite3_bind_int64(row, 3, site);
-    else
-        sqlite3_bind_null(row, 3);
-    statement_bind_text(row, 4, file->loc);
-    sqlite3_bind_int(row, 5, (int)file->state);
-    sqlite3_bind_int(row, 6, refused);
-    bind_stat(row, 7, file);
-    if (!statement_bind_hash(row, 12, file->hash))
-        return CATALOGUE_NO_MEMORY;
-    statement_bind_text(row, 13, file->lastmod);
-    sqlite3_bind_int64(row, 14, (sqlite3_int64)file->urls);
-    sqlite3_bind_int64(row, 15, (sqlite3_int64)file->bytes);
-    statement_bind_text(row, 16, file->newest_lastmod);
-    sqlite3_bind_int(row, 17, file->one_lastmod);
-    sqlite3_bind_int(row, 18, file->future);
-    bind_problem(row, 19, s, file);
+    struct problem problem = problem_of(s, file);
     /* A file that is rejected for its place may be sent again without being read. */
     bool kept = refused || file->state == SOURCE_FILE_LISTED;
-    statement_bind_text(row, 24, kept ? file->remarks : NULL);
-    statement_bind_text(row, 25, file->claim);
-    return statement_run(row);
+    return tx_run(s->tx, which, s->owner, file->path, sql_not_0(site), file->loc, file->state,
+                  refused, STAT_VALUES(file), file->hash, file->lastmod, file->urls, file->bytes,
+                  file->newest_lastmod, file->one_lastmod, file->future, PROBLEM_VALUES(problem),
+                  kept ? file->remarks : NULL, file->claim);
 }
 
 /* Writes the whole row of `file`, whose entry is in `site` (0: none). `refused`: a rule rejected
@@ -293,17 +265,10 @@ static enum catalogue_status scan_row_quarantine(struct scan *s)
         is_elsewhere(s) ? check_file_expand(s->tx, s->owner, s->file->path, 0, 0) : CATALOGUE_OK;
     if (status != CATALOGUE_OK)
         return status;
-    sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_QUARANTINE);
-    if (!row)
-        return tx_failure(s->tx);
-    sqlite3_bind_int64(row, 1, s->owner);
-    statement_bind_text(row, 2, s->file->path);
-    bind_stat(row, 3, s->file);
-    bind_problem(row, 8, s, s->file);
-    sqlite3_bind_int(row, 13, SOURCE_FILE_QUARANTINED);
-    statement_bind_text(row, 14, s->file->loc);
+    struct problem problem = problem_of(s, s->file);
     count_change(s, SOURCE_FILE_QUARANTINED);
-    return statement_run(row);
+    return tx_run(s->tx, ST_FILE_QUARANTINE, s->owner, s->file->path, STAT_VALUES(s->file),
+                  PROBLEM_VALUES(problem), SOURCE_FILE_QUARANTINED, s->file->loc);
 }
 
 static enum catalogue_status scan_row_delete(struct scan *s)
@@ -313,13 +278,8 @@ static enum catalogue_status scan_row_delete(struct scan *s)
         status = check_file_drop(s->tx, s->owner, s->file->path);
     if (status != CATALOGUE_OK)
         return status;
-    sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_DELETE);
-    if (!row)
-        return tx_failure(s->tx);
-    sqlite3_bind_int64(row, 1, s->owner);
-    statement_bind_text(row, 2, s->file->path);
     count_change(s, SOURCE_FILE_GONE);
-    return statement_run(row);
+    return tx_run(s->tx, ST_FILE_DELETE, s->owner, s->file->path);
 }
 
 /* Whether the source has stored files. */
@@ -560,14 +520,10 @@ static enum catalogue_status take_over(struct scan *s)
 {
     struct put *put = &s->put;
     uint64_t hash[2] = {0, 0};
-    bool found = false;
-    sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_READ);
-    if (!row)
-        return tx_failure(s->tx);
-    sqlite3_bind_int64(row, 1, put->row.source);
-    statement_bind_text(row, 2, s->file->path);
-    enum catalogue_status status = statement_first(row, &found);
-    if (found)
+    sqlite3_stmt *row;
+    enum catalogue_status status =
+        tx_first(s->tx, ST_FILE_READ, &row, put->row.source, s->file->path);
+    if (row != NULL)
         row_hash(row, 5, hash);
     sqlite3_reset(row);
     bool same = (hash[0] | hash[1]) != 0 && memcmp(hash, s->file->hash, sizeof hash) == 0;

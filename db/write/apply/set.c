@@ -88,16 +88,11 @@ static enum catalogue_status touch_owner(struct replace *r, int64_t source)
 static enum catalogue_status prune_segment(struct replace *r, uint32_t first)
 {
     struct tx *tx = r->tx;
-    sqlite3_stmt *gone = tx_statement(tx, ST_SEGMENT_PRUNE);
-    if (!gone)
+    sqlite3_stmt *gone = tx_bind(tx, ST_SEGMENT_PRUNE, id_address(r->index->id, first),
+                                 id_address(r->index->id, first + SEGMENT_POSITIONS - 1),
+                                 sql_not_0(r->owner), r->prefix);
+    if (gone == NULL)
         return tx_failure(tx);
-    sqlite3_bind_int64(gone, 1, id_address(r->index->id, first));
-    sqlite3_bind_int64(gone, 2, id_address(r->index->id, first + SEGMENT_POSITIONS - 1));
-    if (r->owner != 0)
-        sqlite3_bind_int64(gone, 3, r->owner);
-    else
-        sqlite3_bind_null(gone, 3);
-    statement_bind_text(gone, 4, r->prefix);
     bool found;
     enum catalogue_status status;
     while ((status = statement_first(gone, &found)) == CATALOGUE_OK && found) {
@@ -143,19 +138,15 @@ static enum catalogue_status replace_prune(struct replace *r)
 static enum catalogue_status park_one(struct replace *r, int64_t address)
 {
     struct tx *tx = r->tx;
-    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BY_ADDRESS);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, address);
-    bool found;
-    enum catalogue_status status = statement_first(row, &found);
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(tx, ST_ENTRY_BY_ADDRESS, &row, address);
     uint32_t weight = 0;
-    if (found)
+    if (row != NULL)
         weight = occupancy_weight(r->index->kind, (const char *)sqlite3_column_text(row, 2),
                                   (size_t)sqlite3_column_bytes(row, 2),
                                   (size_t)sqlite3_column_bytes(row, 9));
     sqlite3_reset(row);
-    if (status != CATALOGUE_OK || !found)
+    if (status != CATALOGUE_OK || row == NULL)
         return status;
     status = tx_run(tx, ST_ENTRY_READDRESS, address, -address);
     if (status == CATALOGUE_OK)
@@ -341,11 +332,7 @@ static enum catalogue_status is_first(struct replace *r, int64_t address, bool *
 /* Used once nothing is written any more: looks for an earlier line with the same new loc. */
 static enum catalogue_status check_fresh(struct replace *r)
 {
-    sqlite3_stmt *add = tx_statement(r->tx, ST_FRESH_ADD);
-    if (!add)
-        return tx_failure(r->tx);
-    statement_bind_text(add, 1, r->put.url.text);
-    enum catalogue_status status = statement_run(add);
+    enum catalogue_status status = tx_run(r->tx, ST_FRESH_ADD, r->put.url.text);
     if (status == CATALOGUE_OK && sqlite3_changes(r->tx->db) == 0)
         reject(r, RULE_DUPLICATE, "loc");
     return status;
@@ -440,12 +427,8 @@ static enum catalogue_status read_list(struct replace *r, pass *take, bool *read
 
 static enum catalogue_status clear_tables(struct tx *tx)
 {
-    sqlite3_stmt *keep = tx_statement(tx, ST_KEEP_CLEAR);
-    sqlite3_stmt *fresh = tx_statement(tx, ST_FRESH_CLEAR);
-    if (!keep || !fresh)
-        return tx_failure(tx);
-    enum catalogue_status status = statement_run(keep);
-    return status == CATALOGUE_OK ? statement_run(fresh) : status;
+    enum catalogue_status status = tx_run(tx, ST_KEEP_CLEAR);
+    return status == CATALOGUE_OK ? tx_run(tx, ST_FRESH_CLEAR) : status;
 }
 
 /* Whether the caller may replace the named part. A replace by a token with a prefix covers that

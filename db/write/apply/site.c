@@ -206,21 +206,9 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
 static enum catalogue_status site_hosts_write(struct tx *tx, int64_t site_id, const char *kind,
                                               const struct site_hosts *hosts)
 {
-    sqlite3_stmt *clear = tx_statement(tx, ST_HOSTS_CLEAR);
-    if (!clear)
-        return tx_failure(tx);
-    sqlite3_bind_int64(clear, 1, site_id);
-    statement_bind_text(clear, 2, kind);
-    enum catalogue_status status = statement_run(clear);
-    for (size_t i = 0; status == CATALOGUE_OK && i < hosts->count; i++) {
-        sqlite3_stmt *add = tx_statement(tx, ST_HOST_ADD);
-        if (!add)
-            return tx_failure(tx);
-        sqlite3_bind_int64(add, 1, site_id);
-        statement_bind_text(add, 2, hosts->name[i]);
-        statement_bind_text(add, 3, kind);
-        status = statement_run(add);
-    }
+    enum catalogue_status status = tx_run(tx, ST_HOSTS_CLEAR, site_id, kind);
+    for (size_t i = 0; status == CATALOGUE_OK && i < hosts->count; i++)
+        status = tx_run(tx, ST_HOST_ADD, site_id, hosts->name[i], kind);
     return status;
 }
 
@@ -346,15 +334,8 @@ static bool site_robots_differ(const struct site_fields *fields, const struct re
 static enum catalogue_status site_robots_write(struct tx *tx, int64_t site_id,
                                                const struct site_fields *fields)
 {
-    sqlite3_stmt *row = tx_statement(tx, ST_SITE_ROBOTS);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, site_id);
-    statement_bind_text(row, 2, fields->robots);
-    sqlite3_bind_int(row, 3, fields->robots_off);
-    sqlite3_bind_int64(row, 4, (sqlite3_int64)tx->revision + 1);
-    sqlite3_bind_int64(row, 5, tx->now);
-    return statement_run(row);
+    return tx_run(tx, ST_SITE_ROBOTS, site_id, fields->robots, fields->robots_off, tx->revision + 1,
+                  tx->now);
 }
 
 /* The requested limit of pages, or the default. Declines more pages than positions can number. */
@@ -448,14 +429,9 @@ static enum catalogue_status insert_site(struct tx *tx, const struct site_fields
                                          const char *origin, const struct settings *settings,
                                          const char *index_path, struct change_result *result)
 {
-    sqlite3_stmt *row = tx_statement(tx, ST_SITE_ADD);
-    if (!row)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, origin);
-    sqlite3_bind_int(row, 2, fields->set & SITE_SET_MANAGED && fields->managed);
-    sqlite3_bind_int64(row, 3, settings->max_pages);
-    sqlite3_bind_int(row, 4, fields->set & SITE_SET_CHECK && fields->check);
-    enum catalogue_status status = statement_run(row);
+    enum catalogue_status status =
+        tx_run(tx, ST_SITE_ADD, origin, fields->set & SITE_SET_MANAGED && fields->managed,
+               settings->max_pages, fields->set & SITE_SET_CHECK && fields->check);
     if (status != CATALOGUE_OK)
         return status;
     int64_t id = sqlite3_last_insert_rowid(tx->db);

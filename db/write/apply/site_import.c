@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "db/file/bind.h"
 #include "db/file/connection.h"
 #include "db/file/site_rows.h"
 #include "db/write/apply/apply.h"
@@ -54,13 +55,10 @@ for_rows(struct import *i, const char *sql, struct change_result *result,
     sqlite3_stmt *row = NULL;
     int rc = sqlite3_prepare_v2(i->file, sql, -1, &row, NULL);
 
-    while (rc == SQLITE_OK && result->status == CATALOGUE_OK &&
-           (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (result->status == CATALOGUE_OK && sql_next(row, &rc))
         each(i, row, r, result);
-        rc = SQLITE_OK;
-    }
     sqlite3_finalize(row);
-    return rc == SQLITE_OK || rc == SQLITE_DONE ? CATALOGUE_OK : connection_status(rc);
+    return connection_status(rc);
 }
 
 static const char *text_of(sqlite3_stmt *row, int column)
@@ -187,7 +185,7 @@ static enum catalogue_status number_ids(struct import *i, const char *sql, int64
     size_t capacity = 0;
     int rc = sqlite3_prepare_v2(i->file, sql, -1, &row, NULL);
 
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (sql_next(row, &rc)) {
         if (*count == capacity) {
             capacity = capacity > 0 ? 2 * capacity : 64;
             struct pair *grown = realloc(*out, capacity * sizeof *grown);
@@ -200,7 +198,6 @@ static enum catalogue_status number_ids(struct import *i, const char *sql, int64
         (*out)[*count] =
             (struct pair){sqlite3_column_int64(row, 0), last >= 0 ? last + (int64_t)*count + 1 : 0};
         ++*count;
-        rc = SQLITE_OK;
     }
     sqlite3_finalize(row);
     return rc == SQLITE_DONE ? CATALOGUE_OK : connection_status(rc);
@@ -267,7 +264,7 @@ static int64_t map(void *context, char what, int64_t id)
     }
 }
 
-/* The checks between two statements of a change (tx_statement). */
+/* The checks between two statements of a change (tx.c). */
 static bool may_continue(void *context)
 {
     struct import *i = context;
@@ -356,17 +353,11 @@ static enum catalogue_status copy_part(struct import *i, enum site_part part, bo
 static void forget_removed(struct import *i, sqlite3_stmt *row, const struct registry *r,
                            struct change_result *result)
 {
-    static const enum statement steps[] = {ST_SOURCE_MADE_FORGET, ST_SOURCE_LIST_FORGET};
     (void)r;
     (void)result;
-    for (size_t n = 0; n < sizeof steps / sizeof *steps && i->status == CATALOGUE_OK; n++) {
-        sqlite3_stmt *step = tx_statement(i->tx, steps[n]);
-        if (step != NULL)
-            statement_bind_text(step, 1, text_of(row, 0));
-        if (step != NULL && n == 0)
-            sqlite3_bind_int64(step, 2, i->site_to);
-        i->status = step != NULL ? statement_run(step) : tx_failure(i->tx);
-    }
+    i->status = tx_run(i->tx, ST_SOURCE_MADE_FORGET, text_of(row, 0), i->site_to);
+    if (i->status == CATALOGUE_OK)
+        i->status = tx_run(i->tx, ST_SOURCE_LIST_FORGET, text_of(row, 0));
 }
 
 /* The last step: checks names again, since others may use them now. */

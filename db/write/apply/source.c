@@ -299,11 +299,7 @@ static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
     }
     if (change->grant.site_id == 0)
         return CATALOGUE_OK;
-    sqlite3_stmt *row = tx_statement(tx, ST_SOURCE_OF_SITE);
-    if (!row)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, made->name);
-    enum catalogue_status status = statement_number(row, -1, &owner);
+    enum catalogue_status status = tx_number(tx, ST_SOURCE_OF_SITE, -1, &owner, made->name);
     if (status == CATALOGUE_OK && owner != -1 && owner != made->site_id) {
         result_decline(result, CATALOGUE_CONFLICT,
                        "conflict: entries of another site's source have this name; choose another");
@@ -323,36 +319,12 @@ static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
 
 /* ---- writing */
 
-/* One name on each line. */
-static int bind_lines(sqlite3_stmt *row, int at, const char *const *list)
-{
-    char text[SOURCE_MADE_LIST_BYTES + 1];
-    size_t len = 0;
-    if (!list || !*list)
-        return sqlite3_bind_null(row, at);
-    for (; *list; list++)
-        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", len > 0 ? "\n" : "", *list);
-    return sqlite3_bind_text(row, at, text, -1, SQLITE_TRANSIENT);
-}
-
-/* clang-format off */
-#define BIND(value) _Generic((value), const char *: statement_bind_text, \
-    const char *const *: bind_lines, bool: sqlite3_bind_int, uint32_t: sqlite3_bind_int64)
-/* clang-format on */
-
 static enum catalogue_status write_row(struct tx *tx, const struct source_settings *made)
 {
-    sqlite3_stmt *row = tx_statement(tx, ST_SOURCE_MADE_WRITE);
-    if (!row)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, made->name);
-    sqlite3_bind_int64(row, 2, made->site_id);
-    int at = 2;
-#define X(bit, kind, c, ...) BIND(made->c)(row, ++at, made->c);
-    SOURCE_SETTINGS(X)
+#define X(bit, kind, c, ...) made->c,
+    return tx_run(tx, ST_SOURCE_MADE_WRITE, made->name, made->site_id,
+                  SOURCE_SETTINGS(X) made->by_site);
 #undef X
-    sqlite3_bind_int(row, ++at, made->by_site);
-    return statement_run(row);
 }
 
 /* The source to change, if the caller may change it; NULL: rejected, as "not found" if the caller
@@ -465,21 +437,12 @@ enum catalogue_status sources_touch(struct tx *tx, int64_t site_id)
     return status == CATALOGUE_OK ? tx_run(tx, ST_LISTS_FETCH_AGAIN, site_id) : status;
 }
 
-static enum catalogue_status run_named(struct tx *tx, enum statement which, const char *name)
-{
-    sqlite3_stmt *row = tx_statement(tx, which);
-    if (!row)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, name);
-    return statement_run(row);
-}
-
 /* Removes a source that no configuration names any more. The catalogue does not know the
  * configurations of other servers: if one still has the source, its next scan restores it. */
 static enum catalogue_status remove_unnamed(struct tx *tx, const char *name,
                                             struct change_result *result)
 {
-    enum catalogue_status status = run_named(tx, ST_SOURCE_UNNAMED_REMOVE, name);
+    enum catalogue_status status = tx_run(tx, ST_SOURCE_UNNAMED_REMOVE, name);
     if (status != CATALOGUE_OK)
         return status;
     if (sqlite3_changes(tx->db) == 0) {
@@ -497,12 +460,7 @@ static enum catalogue_status remove_unnamed(struct tx *tx, const char *name,
 static enum catalogue_status rename_source(struct tx *tx, const char *name, const char *successor,
                                            struct change_result *result)
 {
-    sqlite3_stmt *row = tx_statement(tx, ST_SOURCE_RENAME);
-    if (!row)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, name);
-    statement_bind_text(row, 2, successor);
-    enum catalogue_status status = statement_run(row);
+    enum catalogue_status status = tx_run(tx, ST_SOURCE_RENAME, name, successor);
     if (status != CATALOGUE_OK || sqlite3_changes(tx->db) == 0)
         return status;
     tx->source_id = 0; /* it may be the remembered one */
@@ -531,9 +489,9 @@ enum catalogue_status apply_source_remove(struct tx *tx, const struct change *ch
     if (!old)
         return CATALOGUE_OK;
     result->id = old->site_id;
-    status = run_named(tx, ST_SOURCE_MADE_REMOVE, name);
+    status = tx_run(tx, ST_SOURCE_MADE_REMOVE, name);
     if (status == CATALOGUE_OK)
-        status = run_named(tx, ST_SOURCE_MADE_DROP, name);
+        status = tx_run(tx, ST_SOURCE_MADE_DROP, name);
     result->removed = 1;
     result->changed = true;
     tx_registry_touch(tx);

@@ -23,22 +23,10 @@ static enum catalogue_status insert_token(struct tx *tx, const struct change_tok
                                           bool managed, struct change_result *result)
 {
     const struct grant *grant = &add->grant;
-    sqlite3_stmt *row = tx_statement(tx, ST_TOKEN_ADD);
-    if (!row)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, grant->name);
-    sqlite3_bind_blob(row, 2, add->sha256, 32, SQLITE_STATIC);
-    if (grant->site_id != 0)
-        sqlite3_bind_int64(row, 3, grant->site_id);
-    else
-        sqlite3_bind_null(row, 3);
-    sqlite3_bind_int64(row, 4, tx->now);
-    sqlite3_bind_int(row, 5, (int)grant->role);
-    sqlite3_bind_int(row, 6, grant->own);
-    statement_bind_text(row, 7, grant->prefix);
-    sqlite3_bind_int64(row, 8, grant->expires_at);
-    sqlite3_bind_int(row, 9, managed);
-    return admin_insert(tx, row, result);
+    enum catalogue_status status =
+        tx_run(tx, ST_TOKEN_ADD, grant->name, sql_bytes(add->sha256, 32), sql_not_0(grant->site_id),
+               tx->now, grant->role, grant->own, grant->prefix, grant->expires_at, managed);
+    return admin_inserted(tx, status, result);
 }
 
 /* Whether a loc that begins so can ever be the site's: of its own origin, or of a cross host. */
@@ -109,8 +97,7 @@ enum catalogue_status apply_token_add(struct tx *tx, const struct change *change
 
 enum catalogue_status token_forget_uses(struct tx *tx)
 {
-    sqlite3_stmt *gone = tx_statement(tx, ST_TOKEN_USES_FORGET);
-    return gone ? statement_run(gone) : tx_failure(tx);
+    return tx_run(tx, ST_TOKEN_USES_FORGET);
 }
 
 static enum catalogue_status drop(struct tx *tx, int64_t id)
@@ -153,18 +140,11 @@ enum catalogue_status token_check(struct tx *tx, const struct change *change,
     *holds = true;
     if (change->bearer_id == 0)
         return CATALOGUE_OK;
-    sqlite3_stmt *row = tx_statement(tx, ST_TOKEN_HOLDS);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, change->bearer_id);
-    sqlite3_bind_blob(row, 2, change->bearer_sha256, 32, SQLITE_STATIC);
-    sqlite3_bind_int64(row, 3, grant->site_id);
-    sqlite3_bind_int(row, 4, (int)grant->role);
-    sqlite3_bind_int(row, 5, grant->own);
-    statement_bind_text(row, 6, grant->prefix ? grant->prefix : "");
-    sqlite3_bind_int64(row, 7, grant->expires_at);
     int64_t found = 0;
-    enum catalogue_status status = statement_number(row, 0, &found);
+    enum catalogue_status status =
+        tx_number(tx, ST_TOKEN_HOLDS, 0, &found, change->bearer_id,
+                  sql_bytes(change->bearer_sha256, 32), grant->site_id, grant->role, grant->own,
+                  grant->prefix ? grant->prefix : "", grant->expires_at);
     bool expired = grant_is_expired(grant, tx->now);
     *holds = found != 0 && !expired;
     if (status != CATALOGUE_OK || *holds)

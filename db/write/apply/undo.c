@@ -89,42 +89,12 @@ static bool is_same(const struct put_row *a, const struct put_row *b)
            same_text(digest_of(a), digest_of(b)) && same_text(a->extensions, b->extensions);
 }
 
-static void report_conflict(struct undo *u, const char *loc, enum rule_code code)
-{
-    struct rejection rejection = {.line = u->done, .loc = loc, .code = code, .field = "loc"};
-    snprintf(rejection.detail, sizeof rejection.detail, "%s", rule_code_sentence(code));
-    u->result->rejected++;
-    findings_refuse(&u->result->findings, &rejection);
-}
-
-/* Binds the first ten parameters. */
-static void bind_row(sqlite3_stmt *statement, int64_t site, const char *loc,
-                     const struct put_row *row)
-{
-    if (row->found)
-        sqlite3_bind_int64(statement, 1, row->address);
-    statement_bind_text(statement, 2, lastmod_of(row));
-    statement_bind_text(statement, 3, digest_of(row));
-    sqlite3_bind_int64(statement, 4, row->source);
-    sqlite3_bind_int64(statement, 5, row->serial);
-    sqlite3_bind_int64(statement, 6, row->registered_at);
-    sqlite3_bind_int64(statement, 7, row->changed_at);
-    statement_bind_text(statement, 8, row->extensions);
-    sqlite3_bind_int64(statement, 9, site);
-    statement_bind_text(statement, 10, loc);
-}
-
 /* ---- the table */
 
 /* Leaves the entry as it is. */
 static enum catalogue_status drop_entry(struct undo *u)
 {
-    sqlite3_stmt *row = tx_statement(u->tx, ST_UNDONE_DROP);
-    if (!row)
-        return tx_failure(u->tx);
-    sqlite3_bind_int64(row, 1, u->site);
-    statement_bind_text(row, 2, u->loc);
-    return statement_run(row);
+    return tx_run(u->tx, ST_UNDONE_DROP, u->site, u->loc);
 }
 
 static void read_entry(struct undo *u, sqlite3_stmt *row)
@@ -156,18 +126,13 @@ static enum catalogue_status each_entry(struct undo *u, bool released,
     u->site = INT64_MIN;
     u->loc[0] = '\0';
     for (;;) {
-        bool found;
-        sqlite3_stmt *row = tx_statement(u->tx, which);
-        if (!row)
-            return tx_failure(u->tx);
-        sqlite3_bind_int64(row, 1, u->site);
-        statement_bind_text(row, 2, u->loc);
-        enum catalogue_status status = statement_first(row, &found);
-        if (found)
+        sqlite3_stmt *row;
+        enum catalogue_status status = tx_first(u->tx, which, &row, u->site, u->loc);
+        if (row != NULL)
             read_entry(u, row);
         bool skips = found && released && sqlite3_column_int(row, 12) == 0;
         sqlite3_reset(row);
-        if (status != CATALOGUE_OK || !found)
+        if (status != CATALOGUE_OK || row == NULL)
             return status;
         if (u->extensions.failed)
             status = CATALOGUE_NO_MEMORY;
@@ -187,11 +152,8 @@ static enum catalogue_status put_back_here(struct undo *u, const struct put_row 
 {
     struct tx *tx = u->tx;
     struct occupancy_index *occupancy;
-    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_PUT_BACK);
-    if (!row)
-        return tx_failure(tx);
-    bind_row(row, u->site, u->loc, &u->wanted);
-    enum catalogue_status status = statement_run(row);
+    enum catalogue_status status =
+        tx_run(tx, ST_ENTRY_PUT_BACK, ENTRY_VALUES(u->site, u->loc, &u->wanted));
     tx->changed = true;
     if (status == CATALOGUE_OK)
         status = occupancy_index(tx, u->to->site_id, u->to->id, &occupancy);
@@ -229,11 +191,7 @@ static enum catalogue_status place(struct undo *u)
         return CATALOGUE_OK;
     }
     u->wanted.address = id_address(u->to->id, position);
-    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BRING_BACK);
-    if (!row)
-        return tx_failure(tx);
-    bind_row(row, u->site, u->loc, &u->wanted);
-    status = statement_run(row);
+    status = tx_run(tx, ST_ENTRY_BRING_BACK, ENTRY_VALUES(u->site, u->loc, &u->wanted));
     tx->changed = true;
     if (status == CATALOGUE_OK)
         status = urlset_reserve(tx, u->to, occupancy, position, room.weight);
@@ -308,20 +266,6 @@ static enum rule_code evaluate_place(const struct undo *u)
     return registry_place_in(u->registry, &url, u->to);
 }
 
-static sqlite3_stmt *of_entry(struct undo *u, enum statement which, int64_t first, int64_t site,
-                              const char *loc)
-{
-    sqlite3_stmt *row = tx_statement(u->tx, which);
-    int at = 1;
-    if (!row)
-        return NULL;
-    if (first >= 0)
-        sqlite3_bind_int64(row, at++, first);
-    sqlite3_bind_int64(row, at++, site);
-    statement_bind_text(row, at, loc);
-    return row;
-}
-
 /* Whether the entry to be restored is of a folder's file that does not exist any more, as after an
  * API removal that the folder followed: no scan would ever remove it again, and crawlers would get
  * 404. The undo of a scan restores the file's row with the entry. */
@@ -332,11 +276,8 @@ static enum catalogue_status lacks_file(struct undo *u, bool is_new, bool *lacks
     if (!is_new || u->change->kind != CHANGE_UNDO || u->of_source || u->has_files || !u->to ||
         u->to->kind != LIST_INDEX || u->wanted.source <= 0)
         return CATALOGUE_OK;
-    sqlite3_stmt *row = of_entry(u, ST_FOLDER_LACKS_FILE, -1, u->site, u->loc);
-    if (!row)
-        return tx_failure(u->tx);
-    sqlite3_bind_int64(row, 3, u->wanted.source);
-    enum catalogue_status status = statement_number(row, 0, &found);
+    enum catalogue_status status =
+        tx_number(u->tx, ST_FOLDER_LACKS_FILE, 0, &found, u->site, u->loc, u->wanted.source);
     *lacks = found != 0;
     return status;
 }
@@ -373,7 +314,7 @@ static enum catalogue_status restore_entry(struct undo *u)
         left = lacks || !u->undo->overwrite;
     }
     if (code != RULE_OK)
-        report_conflict(u, u->loc, code);
+        result_conflict(u->result, u->done, u->loc, code);
     if (left)
         return drop_entry(u);
     if (is_for_source(u, from) ||
@@ -393,51 +334,32 @@ static enum catalogue_status restore_entry(struct undo *u)
 
 /* ---- the files of a source */
 
-static enum catalogue_status run_of_entry(struct undo *u, enum statement which, int64_t first,
-                                          const struct history_row *old, const char *loc)
-{
-    sqlite3_stmt *row = of_entry(u, which, first, old->site, loc);
-    return row ? statement_run(row) : tx_failure(u->tx);
-}
-
-static enum catalogue_status run_of_source(struct undo *u, enum statement which,
-                                           const struct history_row *old, const char *loc)
-{
-    sqlite3_stmt *row = of_entry(u, which, -1, old->site, loc);
-    if (!row)
-        return tx_failure(u->tx);
-    sqlite3_bind_int64(row, 3, old->has_after ? old->after.source : old->before.source);
-    return statement_run(row);
-}
-
 /* Restores the old state of the file of a restored entry; the next scan that may write reads the
  * file again and compares. A file whose entry the change created is forgotten. */
 static enum catalogue_status put_file_back(struct undo *u, const struct history_row *old)
 {
     const char *loc = history_text_of(&u->part, old->loc);
     int64_t source = old->has_after ? old->after.source : old->before.source;
-    sqlite3_stmt *row = of_entry(u, ST_UNDONE_FIND, -1, old->site, loc);
-    if (!row)
-        return tx_failure(u->tx);
+    struct tx *tx = u->tx;
     int64_t restored = 0;
-    enum catalogue_status status = statement_number(row, 0, &restored);
+    enum catalogue_status status = tx_number(tx, ST_UNDONE_FIND, 0, &restored, old->site, loc);
     if (restored == 0)
         return status;
     if (status == CATALOGUE_OK)
-        status = check_file_expand(u->tx, source, loc, u->revision, old->site);
+        status = check_file_expand(tx, source, loc, u->revision, old->site);
     if (status == CATALOGUE_OK)
-        status = recorder_keep_file_of(u->tx->recorder, u->tx, source, old->site, loc);
+        status = recorder_keep_file_of(tx->recorder, tx, source, old->site, loc);
     if (status == CATALOGUE_OK && u->has_files)
-        status = run_of_entry(u, ST_FILE_COUNT_BACK, u->revision, old, loc);
+        status = tx_run(tx, ST_FILE_COUNT_BACK, u->revision, old->site, loc);
     if (status == CATALOGUE_OK && u->has_files)
-        status = run_of_entry(u, ST_FILE_BRING_BACK, u->revision, old, loc);
+        status = tx_run(tx, ST_FILE_BRING_BACK, u->revision, old->site, loc);
     bool made = u->of_source && !old->has_before;
     if (status == CATALOGUE_OK && made)
-        status = run_of_source(u, ST_FILE_COUNT_OUT, old, loc);
+        status = tx_run(tx, ST_FILE_COUNT_OUT, old->site, loc, source);
     if (status == CATALOGUE_OK && made)
-        status = run_of_source(u, ST_FILE_TAKE_OUT, old, loc);
+        status = tx_run(tx, ST_FILE_TAKE_OUT, old->site, loc, source);
     if (status == CATALOGUE_OK && u->of_source)
-        status = run_of_source(u, ST_FETCH_AGAIN, old, loc);
+        status = tx_run(tx, ST_FETCH_AGAIN, old->site, loc, source);
     return status;
 }
 
@@ -472,7 +394,7 @@ static enum catalogue_status collect(struct undo *u, const struct history_row *o
     const char *loc = history_text_of(&u->part, old->loc);
     struct put_row now, before = {.found = false}, after = {.found = false};
     if (old->site < 0 && !registry_list_by_id(u->registry, -old->site)) {
-        report_conflict(u, loc, RULE_URLSET_UNKNOWN);
+        result_conflict(u->result, u->done, loc, RULE_URLSET_UNKNOWN);
         return CATALOGUE_OK;
     }
     if (old->has_before)
@@ -480,13 +402,10 @@ static enum catalogue_status collect(struct undo *u, const struct history_row *o
     if (old->has_after)
         after = recorder_row_of(&u->part, &old->after);
     enum catalogue_status status = put_find(u->tx, old->site, loc, &now);
-    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(u->tx, ST_UNDONE_ADD) : NULL;
-    if (!row)
-        return status != CATALOGUE_OK ? status : tx_failure(u->tx);
-    bind_row(row, old->site, loc, &before);
-    sqlite3_bind_int(row, 11, !is_same(&now, &after));
-    sqlite3_bind_int(row, 12, u->of_source);
-    return statement_run(row);
+    if (status != CATALOGUE_OK)
+        return status;
+    return tx_run(u->tx, ST_UNDONE_ADD, ENTRY_VALUES(old->site, loc, &before),
+                  !is_same(&now, &after), u->of_source);
 }
 
 static enum catalogue_status read_part(struct undo *u, const void *bytes, size_t len)
@@ -508,12 +427,11 @@ static enum catalogue_status read_part(struct undo *u, const void *bytes, size_t
 }
 
 /* Reads the rows in the blob of the first column, which stays valid meanwhile. */
-static enum catalogue_status read_blob(struct undo *u, sqlite3_stmt *row)
+static enum catalogue_status read_blob(struct undo *u, enum catalogue_status status,
+                                       sqlite3_stmt *row)
 {
-    bool found;
-    enum catalogue_status status = statement_first(row, &found);
-    const void *bytes = found ? sqlite3_column_blob(row, 0) : NULL;
-    size_t len = found ? (size_t)sqlite3_column_bytes(row, 0) : 0;
+    const void *bytes = row != NULL ? sqlite3_column_blob(row, 0) : NULL;
+    size_t len = row != NULL ? (size_t)sqlite3_column_bytes(row, 0) : 0;
     if (status == CATALOGUE_OK && len > 0)
         status = read_part(u, bytes, len);
     sqlite3_reset(row);
@@ -532,11 +450,9 @@ static enum catalogue_status read_line(struct undo *u, int64_t revision, struct 
 {
     static const char *const of_entries[] = {"registration", "removal", "list",
                                              "replace",      "undo",    "restore"};
-    sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_FIND);
-    if (!row)
-        return tx_failure(u->tx);
-    sqlite3_bind_int64(row, 1, revision);
-    enum catalogue_status status = statement_first(row, &out->found);
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(u->tx, ST_HISTORY_FIND, &row, revision);
+    out->found = row != NULL;
     const char *kind = out->found ? (const char *)sqlite3_column_text(row, 0) : NULL;
     if (out->found && !kind)
         status = CATALOGUE_NO_MEMORY;
@@ -565,6 +481,7 @@ static enum catalogue_status read_rows(struct undo *u, int64_t revision, const s
         return status;
     u->revision = revision;
     u->of_source = line->is_scan;
+    sqlite3_stmt *row;
     u->of_split = line->is_split;
     u->has_files = files != 0;
     bool of_files = (u->of_source || u->has_files) && !u->of_split;
@@ -572,19 +489,12 @@ static enum catalogue_status read_rows(struct undo *u, int64_t revision, const s
     if (u->each == put_file_back && !of_files)
         return CATALOGUE_OK;
     if (line->parts == 0) {
-        sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_FEW);
-        if (!row)
-            return tx_failure(u->tx);
-        sqlite3_bind_int64(row, 1, revision);
-        return read_blob(u, row);
+        status = tx_first(u->tx, ST_HISTORY_FEW, &row, revision);
+        return read_blob(u, status, row);
     }
     for (int64_t part = line->parts; part > 0 && status == CATALOGUE_OK && !is_to_end(u); part--) {
-        sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_PART);
-        if (!row)
-            return tx_failure(u->tx);
-        sqlite3_bind_int64(row, 1, revision);
-        sqlite3_bind_int64(row, 2, part);
-        status = read_blob(u, row);
+        status = tx_first(u->tx, ST_HISTORY_PART, &row, revision, part);
+        status = read_blob(u, status, row);
     }
     return status;
 }
@@ -622,8 +532,7 @@ static enum catalogue_status read_undone(struct undo *u, int64_t revision, const
 
 static enum catalogue_status put_back(struct undo *u, int64_t revision, const struct line *line)
 {
-    sqlite3_stmt *clear = tx_statement(u->tx, ST_UNDONE_CLEAR);
-    enum catalogue_status status = clear ? statement_run(clear) : tx_failure(u->tx);
+    enum catalogue_status status = tx_run(u->tx, ST_UNDONE_CLEAR);
     u->each = collect;
     if (status == CATALOGUE_OK)
         status = read_undone(u, revision, line);

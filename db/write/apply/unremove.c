@@ -45,13 +45,9 @@ static bool is_refused(const struct unremove *u)
 static enum catalogue_status read_text(struct tx *tx, enum statement which, int64_t id, char *out,
                                        size_t size)
 {
-    sqlite3_stmt *row = tx_statement(tx, which);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, id);
-    bool found;
-    enum catalogue_status status = statement_first(row, &found);
-    const char *text = found ? (const char *)sqlite3_column_text(row, 0) : "";
+    sqlite3_stmt *row;
+    enum catalogue_status status = tx_first(tx, which, &row, id);
+    const char *text = row != NULL ? (const char *)sqlite3_column_text(row, 0) : "";
     snprintf(out, size, "%s", text ? text : "");
     sqlite3_reset(row);
     return text ? status : CATALOGUE_NO_MEMORY;
@@ -160,16 +156,6 @@ static enum catalogue_status check_whole(struct unremove *u, int64_t list_id, bo
 
 /* ---- restoring */
 
-static void report_registered(struct unremove *u, const char *loc)
-{
-    struct rejection rejection = {
-        .line = u->reported++, .loc = loc, .code = RULE_CHANGED_SINCE, .field = "loc"};
-    snprintf(rejection.detail, sizeof rejection.detail, "%s",
-             rule_code_sentence(RULE_CHANGED_SINCE));
-    u->result->rejected++;
-    findings_refuse(&u->result->findings, &rejection);
-}
-
 /* Reports the locs that were registered in other lists, and removes them from the pages. */
 static enum catalogue_status drop_registered(struct unremove *u, struct occupancy_index *occupancy)
 {
@@ -178,22 +164,17 @@ static enum catalogue_status drop_registered(struct unremove *u, struct occupanc
     char loc[LOC_MAX_CHARS + 1];
     enum catalogue_status status = CATALOGUE_OK;
     while (status == CATALOGUE_OK && !is_refused(u)) {
-        sqlite3_stmt *row = tx_statement(tx, ST_REMOVED_LOC_NEXT);
-        if (!row)
-            return tx_failure(tx);
-        sqlite3_bind_int64(row, 1, from);
-        sqlite3_bind_int64(row, 2, to);
-        bool found;
-        status = statement_first(row, &found);
-        const char *text = found ? (const char *)sqlite3_column_text(row, 1) : NULL;
-        int64_t address = found ? sqlite3_column_int64(row, 0) : 0;
+        sqlite3_stmt *row;
+        status = tx_first(tx, ST_REMOVED_LOC_NEXT, &row, from, to);
+        const char *text = row != NULL ? (const char *)sqlite3_column_text(row, 1) : NULL;
+        int64_t address = row != NULL ? sqlite3_column_int64(row, 0) : 0;
         snprintf(loc, sizeof loc, "%s", text ? text : "");
         sqlite3_reset(row);
-        if (status != CATALOGUE_OK || !found)
+        if (status != CATALOGUE_OK || row == NULL)
             return status;
         if (!text)
             return CATALOGUE_NO_MEMORY;
-        report_registered(u, loc);
+        result_conflict(u->result, u->reported++, loc, RULE_CHANGED_SINCE);
         status = occupancy_release(tx, occupancy, id_address_position(address),
                                    render_entry_bytes(loc, strlen(loc)));
         if (status == CATALOGUE_OK)

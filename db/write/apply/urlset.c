@@ -60,12 +60,8 @@ static bool is_same(const struct registry_index *a, const struct registry_index 
 #undef X
 }
 
-static void bind_settings(sqlite3_stmt *row, int at, const struct registry_index *urlset)
-{
-#define X(kind, bit, c, ...) sqlite3_bind_int64(row, ++at, urlset->c);
-    URLSET_SETTINGS(X)
-#undef X
-}
+/* As a parameter of a statement. */
+#define SETTING_VALUE(kind, bit, c, ...) , list->c
 
 /* The index that will list the urlset's pages; NULL, with the result filled, if none exists.
  * `path` is the urlset's. */
@@ -111,16 +107,10 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
     const struct registry_index *index = find_index(r, change, fields->index, site, path, result);
     if (!index)
         return CATALOGUE_OK;
-    sqlite3_stmt *row = tx_statement(tx, ST_URLSET_ADD);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, site->id);
-    statement_bind_text(row, 2, fresh.path);
-    statement_bind_text(row, 3, fresh.page_pattern);
-    sqlite3_bind_int64(row, 4, index->id);
-    sqlite3_bind_int64(row, 5, fresh.with);
-    bind_settings(row, 5, &fresh);
-    return admin_insert(tx, row, result);
+    const struct registry_index *list = &fresh;
+    status = tx_run(tx, ST_URLSET_ADD, site->id, list->path, list->page_pattern, index->id,
+                    list->with URLSET_SETTINGS(SETTING_VALUE));
+    return admin_inserted(tx, status, result);
 }
 
 /* Fills the new settings of the urlset. Rejects invalid ones. */
@@ -197,13 +187,8 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
         result->unchanged = 1;
         return CATALOGUE_OK;
     }
-    sqlite3_stmt *row = tx_statement(tx, ST_URLSET_UPDATE);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, to.id);
-    sqlite3_bind_int64(row, 2, to.of_index);
-    bind_settings(row, 2, &to);
-    status = statement_run(row);
+    const struct registry_index *list = &to;
+    status = tx_run(tx, ST_URLSET_UPDATE, list->id, list->of_index URLSET_SETTINGS(SETTING_VALUE));
     result->updated = 1;
     result->changed = true;
     tx_registry_touch(tx);
@@ -280,24 +265,20 @@ static enum catalogue_status expire_row(struct tx *tx, const struct registry_ind
 {
     struct put_row row;
     char loc[LOC_MAX_CHARS + 1];
-    bool found;
-    sqlite3_stmt *at = tx_statement(tx, ST_ENTRY_BY_ADDRESS);
-    if (!at)
-        return tx_failure(tx);
-    sqlite3_bind_int64(at, 1, address);
-    enum catalogue_status status = statement_first(at, &found);
-    if (found) {
+    sqlite3_stmt *at;
+    enum catalogue_status status = tx_first(tx, ST_ENTRY_BY_ADDRESS, &at, address);
+    if (at != NULL) {
         const char *text = (const char *)sqlite3_column_text(at, 2);
         snprintf(loc, sizeof loc, "%s", text ? text : "");
         put_row_read(tx, at, &row);
     }
-    *bytes = found ? row.extensions_len : 0;
+    *bytes = at != NULL ? row.extensions_len : 0;
     sqlite3_reset(at);
     if (status != CATALOGUE_OK)
         return status;
-    if (found && dated_at(&row) > tx->now - urlset->expires_s)
+    if (at != NULL && dated_at(&row) > tx->now - urlset->expires_s)
         return urlset_record_age(tx, urlset, &row);
-    if (found) {
+    if (at != NULL) {
         result->removed++;
         result->changed = true;
         status = put_remove(tx, urlset, &row, loc);
