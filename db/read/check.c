@@ -318,16 +318,13 @@ enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, 
     sqlite3_stmt *row = view_statement(
         v, "SELECT state, count(*) FROM fetch AS k INDEXED BY fetch_state WHERE k.list = 0"
            " AND k.state > 1 AND k.source = coalesce(" NAMED ", 0) GROUP BY state");
-    int rc = view_bind(row, "t", source);
+    int rc = sql_bind(row, source);
 
     for (unsigned i = 0; i < CHECK_STATES; i++)
         counts[i] = check_is_bad((enum check_state)i) ? 0 : counts[i];
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (sql_next(row, &rc))
         counts[read_state(row, 0)] += row_number(row, 1);
-        rc = SQLITE_OK;
-    }
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_check_bad_sites(struct catalogue_view *v,

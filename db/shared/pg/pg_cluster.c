@@ -74,12 +74,6 @@ static const char *const pg_grants[] = {
     "GRANT SELECT, INSERT, UPDATE, DELETE ON @.node TO ",
 };
 
-static enum shared_outcome said(struct pg_log *l, enum shared_outcome outcome, const char *what)
-{
-    snprintf(l->session.why, sizeof l->session.why, "%s", what);
-    return outcome;
-}
-
 static void take_overview(const PGresult *all, const PGresult *last, struct shared_overview *out)
 {
     size_t size;
@@ -123,13 +117,13 @@ enum shared_outcome pg_log_overview(struct shared_log *log, struct shared_overvi
 
     if (outcome != SHARED_YES)
         return outcome;
-    pg_send(&l->session, PG_OVERVIEW, NULL, 0);
-    pg_send(&l->session, PG_SNAPSHOT_LAST, NULL, 0);
+    pg_send(&l->session, PG_OVERVIEW);
+    pg_send(&l->session, PG_SNAPSHOT_LAST);
     outcome = pg_log_run(l, &r, deadline_ms);
     if (outcome == SHARED_NO)
         outcome = SHARED_AWAY;
     else if (outcome == SHARED_YES && PQntuples(r.at[0]) != 1)
-        outcome = said(l, SHARED_FOREIGN, "the log has no record");
+        outcome = pg_log_said(l, SHARED_FOREIGN, "the log has no record");
     if (outcome == SHARED_YES)
         take_overview(r.at[0], r.at[1], out);
     pg_results_clear(&r);
@@ -178,16 +172,9 @@ static void send_first(struct pg_log *l, const char *epoch, struct shared_positi
     gnutls_hash_fast(GNUTLS_DIG_SHA256, "", 0, hash);
     start->seq = 0;
     shared_chain(nothing, id, hash, start->chain);
-    struct pg_value cluster[] = {pg_integer(PG_LAYOUT), pg_text(epoch),
-                                 pg_bytes(salt, sizeof salt)};
-    struct pg_value record[] = {
-        pg_integer(0), pg_text(id),   pg_text(""),     pg_integer(0),
-        pg_integer(0), pg_integer(0), pg_integer(0),   pg_bytes(start->chain, SHARED_CHAIN_BYTES),
-        pg_integer(0), pg_integer(0), pg_bytes("", 0),
-    };
-
-    pg_send(&l->session, PG_CLUSTER_ADD, cluster, 3);
-    pg_send(&l->session, PG_RECORD_ADD, record, 11);
+    pg_send(&l->session, PG_CLUSTER_ADD, PG_LAYOUT, epoch, sql_bytes(salt, sizeof salt));
+    pg_send(&l->session, PG_RECORD_ADD, 0, id, "", 0, 0, 0, 0,
+            sql_bytes(start->chain, SHARED_CHAIN_BYTES), 0, 0, sql_bytes("", 0));
 }
 
 /* The end of the transaction that founds. */
@@ -201,7 +188,7 @@ static enum shared_outcome finish(struct pg_log *l, const char *epoch, const cha
         outcome = pg_log_run(l, NULL, deadline_ms);
     }
     if (outcome == SHARED_YES) {
-        pg_send(&l->session, PG_COMMIT, NULL, 0);
+        pg_send(&l->session, PG_COMMIT);
         outcome = pg_log_run(l, NULL, deadline_ms);
         l->is_open = outcome != SHARED_YES;
     }
@@ -212,7 +199,7 @@ static enum shared_outcome make(struct pg_log *l, bool has_schema, const char *e
                                 const char *grant_to, struct shared_position *start,
                                 int64_t deadline_ms)
 {
-    pg_send(&l->session, PG_BEGIN, NULL, 0);
+    pg_send(&l->session, PG_BEGIN);
     enum shared_outcome outcome = pg_log_run(l, NULL, deadline_ms);
 
     l->is_open = outcome == SHARED_YES;
@@ -244,21 +231,21 @@ static enum shared_outcome take_away(struct pg_log *l, int64_t deadline_ms)
     enum shared_outcome outcome = pg_log_hold(&l->log, SHARED_SNAPSHOT_NAME, deadline_ms);
 
     if (outcome == SHARED_NO)
-        return said(l, outcome, founded_already);
+        return pg_log_said(l, outcome, founded_already);
     if (outcome != SHARED_YES)
         return outcome;
-    pg_send(&l->session, PG_BEGIN, NULL, 0);
+    pg_send(&l->session, PG_BEGIN);
     outcome = pg_log_run(l, NULL, deadline_ms);
     l->is_open = outcome == SHARED_YES;
     if (outcome != SHARED_YES)
         return outcome;
-    pg_send(&l->session, PG_UNFOUND, NULL, 0);
+    pg_send(&l->session, PG_UNFOUND);
     outcome = pg_log_run(l, &r, deadline_ms);
     if (outcome == SHARED_YES && strcmp(PQcmdTuples(r.at[0]), "1") != 0)
-        outcome = said(l, SHARED_NO, founded_already);
+        outcome = pg_log_said(l, SHARED_NO, founded_already);
     pg_results_clear(&r);
     if (outcome == SHARED_YES) {
-        pg_send(&l->session, PG_UNFOUND_LOG, NULL, 0);
+        pg_send(&l->session, PG_UNFOUND_LOG);
         outcome = pg_log_run(l, NULL, deadline_ms);
     }
     return outcome;
@@ -295,7 +282,7 @@ enum shared_outcome pg_log_found(struct shared_log *log, const char *epoch, cons
     l->session.is_founding = false;
     if (outcome != SHARED_YES)
         return outcome;
-    pg_send(&l->session, PG_FOUNDED, NULL, 0);
+    pg_send(&l->session, PG_FOUNDED);
     outcome = pg_log_run(l, &r, deadline_ms);
     if (outcome == SHARED_YES) {
         has_schema = pg_get_integer(r.at[0], 0, 0) != 0;

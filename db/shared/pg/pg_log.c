@@ -38,6 +38,12 @@ enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t
     return pg_session_run(&l->session, out, deadline_ms);
 }
 
+enum shared_outcome pg_log_said(struct pg_log *l, enum shared_outcome outcome, const char *why)
+{
+    snprintf(l->session.why, sizeof l->session.why, "%s", why);
+    return outcome;
+}
+
 static void free_log(struct shared_log *log)
 {
     struct pg_log *l = pg_log_of(log);
@@ -72,10 +78,8 @@ static void interrupt(struct shared_log *log)
 /* Sent after a transaction, or before its COMMIT. */
 static void send_idle_timeout(struct pg_log *l)
 {
-    struct pg_value ms = pg_text(PG_IDLE_MS);
-
     if (l->keeps_lists_out || l->place.site_group != NO_SITE_GROUP)
-        pg_send(&l->session, PG_IDLE_TIMEOUT, &ms, 1);
+        pg_send(&l->session, PG_IDLE_TIMEOUT, PG_IDLE_MS);
 }
 
 static void rollback(struct shared_log *log)
@@ -87,7 +91,7 @@ static void rollback(struct shared_log *log)
     l->is_open = false;
     if (l->session.conn == NULL)
         return;
-    pg_send(&l->session, PG_ROLLBACK, NULL, 0);
+    pg_send(&l->session, PG_ROLLBACK);
     send_idle_timeout(l);
     if (pg_log_run(l, NULL, clock_now_ms() + 1000) != SHARED_YES)
         pg_session_drop(&l->session);
@@ -109,13 +113,12 @@ static enum shared_outcome abandon(struct pg_log *l, enum shared_outcome outcome
 static enum shared_outcome keep(struct shared_log *log, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value keys[] = {pg_integer(pg_lock_key(l, "write", "")), pg_integer(pg_line_key(l))};
     struct pg_results r;
 
     if (!l->is_open || clock_now_ms() - l->asked_ms < KEEP_MS)
         return SHARED_YES;
     l->asked_ms = clock_now_ms();
-    pg_send(&l->session, PG_ASK, keys, 2);
+    pg_send(&l->session, PG_ASK, pg_lock_key(l, "write", ""), pg_line_key(l));
     enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
     if (outcome == SHARED_YES && l->awaited_since_ms == 0 && pg_get_integer(r.at[0], 0, 0) > 0)
         l->awaited_since_ms = l->asked_ms;
@@ -171,7 +174,6 @@ static int64_t step_deadline(const struct pg_log *l)
  * keeps other nodes' lists out if small writes wait. Does not wait for a list that has begun. */
 static enum shared_outcome stay(struct pg_log *l, const struct shared_take *take)
 {
-    struct pg_value key = pg_integer(pg_lock_key(l, "list", ""));
     enum shared_outcome outcome = SHARED_YES;
     struct pg_results r;
 
@@ -180,7 +182,7 @@ static enum shared_outcome stay(struct pg_log *l, const struct shared_take *take
     if (clock_now_ms() < l->stay_ms)
         return SHARED_YES;
     if (!l->keeps_lists_out && take->writes_wait != NULL && take->writes_wait(take->context)) {
-        pg_send(&l->session, PG_TRY_SHARED, &key, 1);
+        pg_send(&l->session, PG_TRY_SHARED, pg_lock_key(l, "list", ""));
         outcome = pg_log_run(l, &r, step_deadline(l));
         if (outcome == SHARED_YES)
             l->keeps_lists_out = pg_get_integer(r.at[0], 0, 0) != 0;
@@ -234,10 +236,9 @@ static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int
 
     outcome = take_part(l, &taking, body, size);
     for (int64_t no = 0; no < parts && outcome == SHARED_YES; no++) {
-        struct pg_value values[] = {pg_integer((int64_t)seq), pg_integer(no)};
         struct pg_results r;
 
-        pg_send(&l->session, PG_PART, values, 2);
+        pg_send(&l->session, PG_PART, seq, no);
         outcome = pg_log_run(l, &r, step_deadline(l));
         if (outcome == SHARED_NO)
             outcome = SHARED_AWAY;
@@ -295,7 +296,7 @@ static enum shared_outcome check_missing(struct pg_log *l, const struct shared_p
 {
     struct pg_results r;
 
-    pg_send(&l->session, PG_FIRST, NULL, 0);
+    pg_send(&l->session, PG_FIRST);
     enum shared_outcome outcome = pg_log_run(l, &r, l->deadline_ms);
 
     if (outcome != SHARED_YES)
@@ -345,12 +346,8 @@ static void know_shares(struct pg_log *l)
 static void send_tail(struct pg_log *l, const struct shared_position *at, uint64_t max_bytes,
                       int64_t at_least)
 {
-    struct pg_value values[] = {pg_integer((int64_t)at->seq),
-                                pg_integer(max_bytes > INT32_MAX ? INT32_MAX : (int64_t)max_bytes),
-                                pg_integer(at_least)};
-
-    pg_send(&l->session, PG_TAIL, values, 3);
-    pg_send(&l->session, PG_HEAD, NULL, 0);
+    pg_send(&l->session, PG_TAIL, at->seq, max_bytes > INT32_MAX ? INT32_MAX : max_bytes, at_least);
+    pg_send(&l->session, PG_HEAD);
 }
 
 static enum shared_outcome tail(struct shared_log *log, const struct shared_position *at,
@@ -390,29 +387,24 @@ static void send_lock(struct pg_log *l, bool is_list, int64_t deadline_ms)
 {
     char timeout[24];
     int64_t left = deadline_ms - clock_now_ms();
-    struct pg_value values[] = {pg_integer(pg_lock_key(l, "list", "")),
-                                pg_integer(pg_lock_key(l, "write", "")),
-                                pg_integer(l->keeps_lists_out)};
+    int64_t write_key = pg_lock_key(l, "write", "");
 
     left -= left > 2 * ANSWER_MS ? ANSWER_MS : left / 2;
     snprintf(timeout, sizeof timeout, "%lld", (long long)(left > 0 ? left : 1));
-    struct pg_value ms = pg_text(timeout);
-
-    pg_send(&l->session, PG_BEGIN, NULL, 0);
-    pg_send(&l->session, PG_LOCK_TIMEOUT, &ms, 1);
+    pg_send(&l->session, PG_BEGIN);
+    pg_send(&l->session, PG_LOCK_TIMEOUT, timeout);
     if (is_list)
-        pg_send(&l->session, PG_LOCK_LIST, values, 3);
+        pg_send(&l->session, PG_LOCK_LIST, pg_lock_key(l, "list", ""), write_key,
+                l->keeps_lists_out);
     else
-        pg_send(&l->session, PG_LOCK, &values[1], 1);
+        pg_send(&l->session, PG_LOCK, write_key);
 }
 
 static void send_share_behind(struct pg_log *l, const struct shared_position *at,
                               uint64_t max_bytes)
 {
-    struct pg_value values[] = {pg_integer((int64_t)at->seq),
-                                pg_integer(max_bytes > INT32_MAX ? INT32_MAX : (int64_t)max_bytes),
-                                pg_integer(pg_lock_key(l, "list", ""))};
-    pg_send(&l->session, PG_SHARE_BEHIND, values, 3);
+    pg_send(&l->session, PG_SHARE_BEHIND, at->seq, max_bytes > INT32_MAX ? INT32_MAX : max_bytes,
+            pg_lock_key(l, "list", ""));
 }
 
 /* Longest time between the releases of the two locks of another node's list, at its commit. */
@@ -423,30 +415,27 @@ static void send_share_behind(struct pg_log *l, const struct shared_position *at
  * next list would wait for this node; if that fails, nothing is held. */
 static void keep_lists_out(struct pg_log *l)
 {
-    struct pg_value key = pg_integer(pg_lock_key(l, "list", ""));
-    struct pg_value ms = pg_text(RELEASE_MS), idle_ms = pg_text(PG_IDLE_MS);
+    int64_t key = pg_lock_key(l, "list", "");
     struct pg_results r;
 
     if (l->keeps_lists_out)
         return;
-    pg_send(&l->session, PG_TRY_SHARED, &key, 1);
+    pg_send(&l->session, PG_TRY_SHARED, key);
     if (pg_log_run(l, &r, clock_now_ms() + 1000) == SHARED_YES)
         l->keeps_lists_out = pg_get_integer(r.at[0], 0, 0) != 0;
     pg_results_clear(&r);
     if (l->keeps_lists_out)
         return;
     rollback(&l->log);
-    pg_send(&l->session, PG_LOCK_TIMEOUT, &ms, 1);
-    pg_send(&l->session, PG_SHARE, &key, 1);
-    pg_send(&l->session, PG_IDLE_TIMEOUT, &idle_ms, 1);
+    pg_send(&l->session, PG_LOCK_TIMEOUT, RELEASE_MS);
+    pg_send(&l->session, PG_SHARE, key);
+    pg_send(&l->session, PG_IDLE_TIMEOUT, PG_IDLE_MS);
     l->keeps_lists_out = pg_log_run(l, NULL, clock_now_ms() + 1000) == SHARED_YES;
 }
 
 static bool pass(struct shared_log *log, bool waits, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value keys[] = {pg_integer(0), pg_integer(pg_line_key(l))};
-    struct pg_value list = pg_integer(pg_lock_key(l, "list", "")), never = pg_text("0");
     struct pg_results r;
     bool awaited = false;
 
@@ -456,14 +445,14 @@ static bool pass(struct shared_log *log, bool waits, int64_t deadline_ms)
     bool leaves = l->place.site_group != NO_SITE_GROUP && (l->had_turn || !waits);
     if (!l->keeps_lists_out && !leaves)
         return false;
-    pg_send(&l->session, PG_ASK, keys, 2);
+    pg_send(&l->session, PG_ASK, 0, pg_line_key(l));
     if (l->keeps_lists_out)
-        pg_send(&l->session, PG_UNLOCK_SHARED, &list, 1);
+        pg_send(&l->session, PG_UNLOCK_SHARED, pg_lock_key(l, "list", ""));
     l->keeps_lists_out = false;
     if (leaves)
         pg_line_leave(l);
     if (l->place.site_group == NO_SITE_GROUP)
-        pg_send(&l->session, PG_IDLE_TIMEOUT, &never, 1);
+        pg_send(&l->session, PG_IDLE_TIMEOUT, "0");
     if (pg_log_run(l, &r, deadline_ms) == SHARED_YES)
         awaited = pg_get_integer(r.at[0], 0, 0) > 0;
     else
@@ -527,10 +516,8 @@ static enum shared_outcome begin(struct shared_log *log, const struct shared_pos
 
 static void send_part(struct pg_log *l, const void *part, size_t size)
 {
-    struct pg_value values[] = {pg_integer((int64_t)l->head.seq + 1), pg_integer(l->parts++),
-                                pg_bytes(part, size)};
-
-    pg_send(&l->session, PG_PART_ADD, values, 3);
+    pg_send(&l->session, PG_PART_ADD, l->head.seq + 1, l->parts, sql_bytes(part, size));
+    l->parts++;
 }
 
 static enum shared_outcome put_part(void *context, const void *part, size_t size)
@@ -564,9 +551,7 @@ static enum shared_outcome older_are_gone(struct shared_log *log, int schema, in
         struct pg_results r;
 
         snprintf(name, sizeof name, "%d", older);
-        struct pg_value key = pg_integer(pg_lock_key(l, "release", name));
-
-        pg_send(&l->session, PG_TRY_XACT, &key, 1);
+        pg_send(&l->session, PG_TRY_XACT, pg_lock_key(l, "release", name));
         outcome = pg_log_run(l, &r, deadline_ms);
         if (outcome == SHARED_NO)
             outcome = SHARED_AWAY;
@@ -619,7 +604,7 @@ static enum shared_outcome run_commit(struct pg_log *l, uint64_t seq, int64_t de
     struct pg_results r;
 
     send_idle_timeout(l);
-    pg_send(&l->session, PG_COMMIT, NULL, 0);
+    pg_send(&l->session, PG_COMMIT);
     size_t last = l->session.queued > 0 ? l->session.queued - 1 : 0;
     enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
 
@@ -645,7 +630,7 @@ static enum shared_outcome confirm(struct shared_log *log, int64_t deadline_ms)
         return abandon(l, SHARED_NO);
     if (l->durable_number == l->session.number && l->durable >= l->head.seq)
         return abandon(l, SHARED_YES);
-    pg_send(&l->session, PG_MARK, NULL, 0);
+    pg_send(&l->session, PG_MARK);
     return run_commit(l, l->head.seq, deadline_ms);
 }
 
@@ -669,28 +654,16 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
         send_part(l, rest, size);
         size = 0;
     }
-    struct pg_value values[] = {
-        pg_integer((int64_t)record->position.seq),
-        pg_text(record->id),
-        pg_text(record->node),
-        pg_integer(record->schema),
-        pg_integer((int64_t)record->revision),
-        pg_integer(record->serial),
-        pg_integer(record->at),
-        pg_bytes(record->position.chain, SHARED_CHAIN_BYTES),
-        pg_integer((int64_t)(l->total + shared_packer_packed(l->packer))),
-        pg_integer(l->parts),
-        pg_bytes(rest, size),
-    };
     char news[PG_NEWS_SIZE];
     uint8_t key[SHARED_KEY_BYTES];
 
     pg_news_write(news, l->session.schema, l->node != NULL ? l->node : "", record, rest, size,
                   l->parts == 0 ? news_key(l, key) : NULL);
-    struct pg_value notice[] = {pg_text(news), pg_text(l->session.schema)};
-
-    pg_send(&l->session, PG_RECORD_ADD, values, sizeof values / sizeof values[0]);
-    pg_send(&l->session, PG_NOTIFY, notice, 2);
+    pg_send(&l->session, PG_RECORD_ADD, record->position.seq, record->id, record->node,
+            record->schema, record->revision, record->serial, record->at,
+            sql_bytes(record->position.chain, SHARED_CHAIN_BYTES),
+            l->total + shared_packer_packed(l->packer), l->parts, sql_bytes(rest, size));
+    pg_send(&l->session, PG_NOTIFY, news, l->session.schema);
     return run_commit(l, record->position.seq, deadline_ms);
 }
 
@@ -709,17 +682,11 @@ static enum shared_outcome probe(struct shared_log *log, int64_t deadline_ms)
     if (outcome != SHARED_YES)
         return outcome;
     shared_make_id(id);
-    struct pg_value record[] = {
-        pg_integer(PROBE_SEQ), pg_text(id),   pg_text(""),     pg_integer(0),
-        pg_integer(0),         pg_integer(0), pg_integer(0),   pg_bytes(zeros, SHARED_CHAIN_BYTES),
-        pg_integer(0),         pg_integer(0), pg_bytes("", 0),
-    };
-    struct pg_value part[] = {pg_integer(PROBE_SEQ), pg_integer(0), pg_bytes(zeros, PROBE_BYTES)};
-
-    pg_send(&l->session, PG_BEGIN, NULL, 0);
-    pg_send(&l->session, PG_RECORD_ADD, record, sizeof record / sizeof record[0]);
-    pg_send(&l->session, PG_PART_ADD, part, sizeof part / sizeof part[0]);
-    pg_send(&l->session, PG_ROLLBACK, NULL, 0);
+    pg_send(&l->session, PG_BEGIN);
+    pg_send(&l->session, PG_RECORD_ADD, PROBE_SEQ, id, "", 0, 0, 0, 0,
+            sql_bytes(zeros, SHARED_CHAIN_BYTES), 0, 0, sql_bytes("", 0));
+    pg_send(&l->session, PG_PART_ADD, PROBE_SEQ, 0, sql_bytes(zeros, PROBE_BYTES));
+    pg_send(&l->session, PG_ROLLBACK);
     outcome = pg_log_run(l, NULL, deadline_ms);
     l->is_open = outcome == SHARED_NO;
     return abandon(l, outcome);
@@ -730,7 +697,6 @@ static enum shared_outcome probe(struct shared_log *log, int64_t deadline_ms)
 static enum shared_outcome settle(struct shared_log *log, const char *id, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value which = pg_text(id);
     struct pg_results r;
 
     assert(!l->is_open);
@@ -738,9 +704,9 @@ static enum shared_outcome settle(struct shared_log *log, const char *id, int64_
     if (pg_session_connect(&l->session, deadline_ms) != SHARED_YES)
         return SHARED_UNKNOWN;
     send_lock(l, false, deadline_ms);
-    pg_send(&l->session, PG_RECORD_HAS, &which, 1);
-    pg_send(&l->session, PG_MARK, NULL, 0);
-    pg_send(&l->session, PG_COMMIT, NULL, 0);
+    pg_send(&l->session, PG_RECORD_HAS, id);
+    pg_send(&l->session, PG_MARK);
+    pg_send(&l->session, PG_COMMIT);
     enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
 
     outcome = check_commit(&l->session, outcome, r.at[5]);
@@ -798,7 +764,7 @@ static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadlin
     enum shared_outcome outcome = pg_session_connect(s, connected_ms);
 
     if (outcome == SHARED_YES && !s->is_listening) {
-        pg_send(s, PG_LISTEN, NULL, 0);
+        pg_send(s, PG_LISTEN);
         outcome = pg_log_run(l, NULL, connected_ms);
         if (outcome == SHARED_NO)
             outcome = SHARED_AWAY;
@@ -888,30 +854,28 @@ int64_t pg_line_key(const struct pg_log *l)
     return (int64_t)((uint64_t)pg_lock_key(l, "line", "") & ~(uint64_t)UINT32_MAX);
 }
 
-static struct pg_value key_of(const struct pg_log *l, const struct pg_place *place)
+static int64_t key_of(const struct pg_log *l, const struct pg_place *place)
 {
-    return pg_integer(pg_line_key(l) | (int64_t)place->site_group << GROUP_SHIFT | place->number);
+    return pg_line_key(l) | (int64_t)place->site_group << GROUP_SHIFT | place->number;
 }
 
 void pg_line_leave(struct pg_log *l)
 {
-    struct pg_value key = key_of(l, &l->place);
 
-    pg_send(&l->session, PG_UNLOCK_SHARED, &key, 1);
+    pg_send(&l->session, PG_UNLOCK_SHARED, key_of(l, &l->place));
     l->place.site_group = NO_SITE_GROUP;
     l->had_turn = false;
 }
 
 static void send_stand(struct pg_log *l, struct pg_place place)
 {
-    struct pg_value key = key_of(l, &place), ms = pg_text(PG_IDLE_MS);
 
     if (l->place.site_group == place.site_group && l->place.number == place.number)
         return;
     if (l->place.site_group != NO_SITE_GROUP)
         pg_line_leave(l);
-    pg_send(&l->session, PG_SHARE, &key, 1);
-    pg_send(&l->session, PG_IDLE_TIMEOUT, &ms, 1);
+    pg_send(&l->session, PG_SHARE, key_of(l, &place));
+    pg_send(&l->session, PG_IDLE_TIMEOUT, PG_IDLE_MS);
     l->place = place;
 }
 
@@ -943,11 +907,10 @@ static struct line look(const PGresult *others, int site_group, const struct pg_
 
 enum shared_outcome pg_line_wait(struct pg_log *l, int site_group, int64_t deadline_ms)
 {
-    struct pg_value key = pg_integer(pg_line_key(l));
     struct pg_place place = {.site_group = site_group, .number = NOWHERE};
     struct pg_results r;
 
-    pg_send(&l->session, PG_LINE, &key, 1);
+    pg_send(&l->session, PG_LINE, pg_line_key(l));
     enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
 
     if (outcome != SHARED_YES) {

@@ -73,6 +73,8 @@ static inline struct pg_log *pg_log_of(struct shared_log *log)
 int64_t pg_lock_key(const struct pg_log *l, const char *kind, const char *name);
 /* Connects if needed and runs the batch (pg_session_run). */
 enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t deadline_ms);
+/* Keeps `why` as the reason of the outcome, and returns it. */
+enum shared_outcome pg_log_said(struct pg_log *l, enum shared_outcome outcome, const char *why);
 
 /* Idle timeout of a session that keeps others' lists out. */
 #define PG_IDLE_MS "10000"

@@ -33,10 +33,10 @@ static enum shared_outcome connect_presence(struct pg_log *l, int64_t deadline_m
 
 /* Runs one statement. An error of the server counts as AWAY, not as NO. */
 static enum shared_outcome ask(struct pg_log *l, enum pg_statement statement,
-                               const struct pg_value *values, int count, struct pg_results *out,
+                               const struct sql_value *values, struct pg_results *out,
                                int64_t deadline_ms)
 {
-    pg_send(&l->session, statement, values, count);
+    pg_send_values(&l->session, statement, values);
     enum shared_outcome outcome = pg_log_run(l, out, deadline_ms);
 
     return outcome == SHARED_NO ? SHARED_AWAY : outcome;
@@ -45,9 +45,8 @@ static enum shared_outcome ask(struct pg_log *l, enum pg_statement statement,
 static enum shared_outcome try_lock(struct pg_log *l, enum pg_statement how, int64_t key,
                                     int64_t deadline_ms)
 {
-    struct pg_value value = pg_integer(key);
     struct pg_results r;
-    enum shared_outcome outcome = ask(l, how, &value, 1, &r, deadline_ms);
+    enum shared_outcome outcome = ask(l, how, SQL_VALUES(key), &r, deadline_ms);
 
     if (outcome == SHARED_YES && !pg_get_integer(r.at[0], 0, 0))
         outcome = SHARED_NO;
@@ -90,10 +89,8 @@ enum shared_outcome pg_log_hold(struct shared_log *log, const char *name, int64_
         free(copy);
         return SHARED_NO_MEMORY;
     }
-    if (l->held_count == 0) {
-        struct pg_value idle_ms = pg_text(PG_HELD_MS);
-        outcome = ask(l, PG_IDLE_TIMEOUT, &idle_ms, 1, NULL, deadline_ms);
-    }
+    if (l->held_count == 0)
+        outcome = ask(l, PG_IDLE_TIMEOUT, SQL_VALUES(PG_HELD_MS), NULL, deadline_ms);
     if (outcome == SHARED_YES)
         outcome = try_lock(l, PG_TRY_LOCK, key, deadline_ms);
     if (outcome == SHARED_YES)
@@ -107,21 +104,19 @@ void pg_log_let_go(struct shared_log *log, const char *name, int64_t deadline_ms
 {
     struct pg_log *l = pg_log_of(log);
     struct pg_held *held = held_of(l, name);
-    struct pg_value key, no_limit = pg_text("0");
 
     if (l->session.conn == NULL || l->held_number != l->session.number)
         return;
     if (held != NULL) {
-        key = pg_integer(held->key);
+        pg_send(&l->session, PG_UNLOCK, held->key);
         free(held->name);
         *held = l->held[--l->held_count];
-        pg_send(&l->session, PG_UNLOCK, &key, 1);
     } else if (l->held_count > 0 || l->leased != 0) {
         return;
     }
     /* Also if another node has the name: a session that holds nothing may be idle. */
     if (l->held_count == 0 && l->leased == 0)
-        pg_send(&l->session, PG_IDLE_TIMEOUT, &no_limit, 1);
+        pg_send(&l->session, PG_IDLE_TIMEOUT, "0");
     if (pg_log_run(l, NULL, deadline_ms) != SHARED_YES)
         pg_session_drop(&l->session); /* releases all locks */
 }
@@ -146,23 +141,17 @@ enum shared_outcome pg_log_report(struct shared_log *log, const struct shared_no
                                   int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value values[] = {
-        pg_text(node->name),
-        pg_text(node->release),
-        pg_integer(node->schema),
-        pg_integer((int64_t)node->applied),
-        pg_integer((int64_t)node->digest_seq),
-        pg_bytes(node->digest, SHARED_CHAIN_BYTES),
-        pg_text(node->state != NULL ? node->state : ""),
-    };
     enum shared_outcome outcome = connect_presence(l, deadline_ms);
 
     if (outcome == SHARED_YES)
         outcome = pg_session_find_rival(&l->session, deadline_ms);
     if (outcome != SHARED_YES)
         return outcome;
-    pg_send(&l->session, PG_NO_WAIT, NULL, 0); /* valid for this batch, which is a transaction */
-    return ask(l, PG_NODE_REPORT, values, 7, NULL, deadline_ms);
+    pg_send(&l->session, PG_NO_WAIT); /* valid for this batch, which is a transaction */
+    const struct sql_value *values = SQL_VALUES(
+        node->name, node->release, node->schema, node->applied, node->digest_seq,
+        sql_bytes(node->digest, SHARED_CHAIN_BYTES), node->state != NULL ? node->state : "");
+    return ask(l, PG_NODE_REPORT, values, NULL, deadline_ms);
 }
 
 enum shared_outcome pg_log_list(struct shared_log *log,
@@ -175,7 +164,7 @@ enum shared_outcome pg_log_list(struct shared_log *log,
 
     if (outcome != SHARED_YES)
         return outcome;
-    outcome = ask(l, PG_NODE_LIST, NULL, 0, &r, deadline_ms);
+    outcome = ask(l, PG_NODE_LIST, SQL_VALUES(), &r, deadline_ms);
     for (int row = 0; outcome == SHARED_YES && row < PQntuples(r.at[0]); row++) {
         struct shared_node node = {
             .name = PQgetvalue(r.at[0], row, 0),
@@ -201,8 +190,8 @@ enum shared_outcome pg_log_list(struct shared_log *log,
 enum shared_outcome pg_log_forget(struct shared_log *log, const char *name, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value value = pg_text(name);
     enum shared_outcome outcome = connect_presence(l, deadline_ms);
 
-    return outcome == SHARED_YES ? ask(l, PG_NODE_FORGET, &value, 1, NULL, deadline_ms) : outcome;
+    return outcome == SHARED_YES ? ask(l, PG_NODE_FORGET, SQL_VALUES(name), NULL, deadline_ms)
+                                 : outcome;
 }

@@ -94,25 +94,6 @@ const char *pg_session_gist(const struct pg_session *s)
 
 /* --- values --- */
 
-struct pg_value pg_integer(int64_t value)
-{
-    struct pg_value v = {.bytes = NULL, .size = 8};
-
-    for (int i = 0; i < 8; i++)
-        v.integer[i] = (char)((uint64_t)value >> (56 - 8 * i));
-    return v;
-}
-
-struct pg_value pg_text(const char *text)
-{
-    return pg_bytes(text, strlen(text));
-}
-
-struct pg_value pg_bytes(const void *bytes, size_t size)
-{
-    return (struct pg_value){.bytes = size > 0 ? bytes : "", .size = (int)size};
-}
-
 int64_t pg_get_integer(const PGresult *r, int row, int column)
 {
     const unsigned char *at = (const unsigned char *)PQgetvalue(r, row, column);
@@ -325,21 +306,36 @@ static bool send_prepare(struct pg_session *s, const char *name, const char *sql
     return sent;
 }
 
-void pg_send(struct pg_session *s, enum pg_statement statement, const struct pg_value *values,
-             int count)
+/* At most so many parameters has a statement. */
+#define VALUES_MAX 16
+
+/* A value in binary, as the protocol has it; numbers are written to `number`. */
+static const char *binary_of(const struct sql_value *value, char number[8], int *size)
 {
-    const char *bytes[16];
-    int sizes[16], formats[16];
-    char name[16];
+    const char *bytes = value->kind == SQL_NUMBER ? number : value->data;
+
+    *size = value->kind == SQL_TEXT ? (int)strlen(bytes) : 8;
+    if (value->kind == SQL_BYTES)
+        *size = (int)value->number;
+    for (int i = 0; value->kind == SQL_NUMBER && i < 8; i++)
+        number[i] = (char)((uint64_t)value->number >> (56 - 8 * i));
+    return *size > 0 ? bytes : "";
+}
+
+void pg_send_values(struct pg_session *s, enum pg_statement statement,
+                    const struct sql_value *values)
+{
+    const char *bytes[VALUES_MAX];
+    char numbers[VALUES_MAX][8], name[16];
+    int sizes[VALUES_MAX], formats[VALUES_MAX], count = 0;
     bool prepares = !s->is_prepared[statement];
 
     if (s->conn == NULL || s->queue_failed)
         return;
-    assert(count <= 16);
-    for (int i = 0; i < count; i++) {
-        bytes[i] = values[i].bytes != NULL ? values[i].bytes : values[i].integer;
-        sizes[i] = values[i].size;
-        formats[i] = 1;
+    for (; values[count].kind != SQL_END; count++) {
+        assert(count < VALUES_MAX);
+        bytes[count] = binary_of(&values[count], numbers[count], &sizes[count]);
+        formats[count] = 1;
     }
     snprintf(name, sizeof name, "s%d", statement);
     if (prepares && !send_prepare(s, name, statement_sql[statement])) {
@@ -720,9 +716,9 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
 
     memset(s->is_prepared, 0, sizeof s->is_prepared);
     s->number++;
-    pg_send(s, PG_SETTINGS, NULL, 0);
+    pg_send(s, PG_SETTINGS);
     if (!s->is_founding)
-        pg_send(s, PG_CLUSTER, NULL, 0);
+        pg_send(s, PG_CLUSTER);
     enum shared_outcome outcome = pg_session_run(s, &r, deadline_ms);
 
     if (outcome == SHARED_NO) {

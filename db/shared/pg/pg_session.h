@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "db/shared/log.h"
+#include "server/base/sql_values.h"
 #include "server/base/str.h"
 
 #define PG_LAYOUT     1 /* of the tables (pg_cluster.c) */
@@ -83,19 +84,11 @@ void pg_session_drop(struct pg_session *s);
 /* As `gist` of struct shared_log_calls. */
 const char *pg_session_gist(const struct pg_session *s);
 
-/* A parameter in binary. */
-struct pg_value {
-    const void *bytes;
-    int size;
-    char integer[8];
-};
-struct pg_value pg_integer(int64_t value);
-struct pg_value pg_text(const char *text); /* borrowed */
-struct pg_value pg_bytes(const void *bytes, size_t size);
-
-/* Adds a statement to the current batch. pg_session_run reports failures. */
-void pg_send(struct pg_session *s, enum pg_statement statement, const struct pg_value *values,
-             int count);
+/* Adds a statement with its parameters (numbers, texts and bytes, none NULL) to the current batch.
+ * pg_session_run reports failures. */
+#define pg_send(s, statement, ...) pg_send_values((s), (statement), SQL_VALUES(__VA_ARGS__))
+void pg_send_values(struct pg_session *s, enum pg_statement statement,
+                    const struct sql_value *values);
 /* Appends a statement's text; the schema replaces each "@". */
 void pg_append_sql(const struct pg_session *s, const char *sql, struct str *out);
 /* As pg_send, for a statement without parameters and with its own text. */

@@ -28,15 +28,9 @@ struct upload {
     int64_t part_timeout_ms;
 };
 
-static enum shared_outcome said(struct pg_log *l, enum shared_outcome outcome, const char *what)
-{
-    snprintf(l->session.why, sizeof l->session.why, "%s", what);
-    return outcome;
-}
-
 /* One statement, a transaction of its own. */
 static enum shared_outcome ask(struct pg_log *l, enum pg_statement statement,
-                               const struct pg_value *values, int count, struct pg_results *out,
+                               const struct sql_value *values, struct pg_results *out,
                                int64_t timeout_ms)
 {
     enum shared_outcome outcome = pg_session_connect(&l->session, clock_now_ms() + timeout_ms);
@@ -46,7 +40,7 @@ static enum shared_outcome ask(struct pg_log *l, enum pg_statement statement,
             *out = (struct pg_results){{NULL}};
         return outcome;
     }
-    pg_send(&l->session, statement, values, count);
+    pg_send_values(&l->session, statement, values);
     outcome = pg_log_run(l, out, clock_now_ms() + timeout_ms);
     return outcome == SHARED_NO ? SHARED_AWAY : outcome;
 }
@@ -54,14 +48,13 @@ static enum shared_outcome ask(struct pg_log *l, enum pg_statement statement,
 /* A bounded number at a time, so that no statement takes long. */
 static enum shared_outcome clean_parts(struct pg_log *l, int64_t timeout_ms)
 {
-    struct pg_value most = pg_integer(CLEAN_PARTS);
     enum shared_outcome outcome;
     long dropped;
 
     do {
         struct pg_results r;
 
-        outcome = ask(l, PG_SNAPSHOT_CLEAN, &most, 1, &r, timeout_ms);
+        outcome = ask(l, PG_SNAPSHOT_CLEAN, SQL_VALUES(CLEAN_PARTS), &r, timeout_ms);
         dropped = outcome == SHARED_YES ? strtol(PQcmdTuples(r.at[0]), NULL, 10) : 0;
         pg_results_clear(&r);
     } while (dropped == CLEAN_PARTS);
@@ -71,10 +64,10 @@ static enum shared_outcome clean_parts(struct pg_log *l, int64_t timeout_ms)
 static enum shared_outcome put_part(void *context, const void *part, size_t size)
 {
     struct upload *u = context;
-    struct pg_value values[] = {pg_integer((int64_t)u->seq), pg_integer(u->parts++),
-                                pg_bytes(part, size)};
+    int64_t no = u->parts++;
 
-    return ask(u->l, PG_SNAPSHOT_PART_ADD, values, 3, NULL, u->part_timeout_ms);
+    return ask(u->l, PG_SNAPSHOT_PART_ADD, SQL_VALUES(u->seq, no, sql_bytes(part, size)), NULL,
+               u->part_timeout_ms);
 }
 
 static enum shared_outcome upload_file(struct upload *u, struct shared_packer *packer, int fd)
@@ -88,7 +81,7 @@ static enum shared_outcome upload_file(struct upload *u, struct shared_packer *p
 
     while (outcome == SHARED_YES && (n = pread(fd, buffer, sizeof buffer, at)) != 0) {
         if (n < 0)
-            return said(u->l, SHARED_STOPPED, strerror(errno));
+            return pg_log_said(u->l, SHARED_STOPPED, strerror(errno));
         outcome = shared_packer_add(packer, buffer, (size_t)n, put_part, u);
         at += n;
     }
@@ -104,14 +97,13 @@ static enum shared_outcome finish_upload(struct upload *u, struct shared_packer 
     struct pg_results r;
 
     shared_packer_hash(packer, hash);
-    struct pg_value values[] = {
-        pg_integer((int64_t)u->seq),  pg_bytes(snapshot->position.chain, SHARED_CHAIN_BYTES),
-        pg_integer(snapshot->schema), pg_integer((int64_t)snapshot->bytes),
-        pg_integer(u->parts),         pg_bytes(hash, sizeof hash)};
-    enum shared_outcome outcome = ask(u->l, PG_SNAPSHOT_ADD, values, 6, &r, u->part_timeout_ms);
+    const struct sql_value *values =
+        SQL_VALUES(u->seq, sql_bytes(snapshot->position.chain, SHARED_CHAIN_BYTES),
+                   snapshot->schema, snapshot->bytes, u->parts, sql_bytes(hash, sizeof hash));
+    enum shared_outcome outcome = ask(u->l, PG_SNAPSHOT_ADD, values, &r, u->part_timeout_ms);
 
     if (outcome == SHARED_YES && strcmp(PQcmdTuples(r.at[0]), "1") != 0)
-        outcome = said(u->l, SHARED_DIVERGED, "the log does not have this record");
+        outcome = pg_log_said(u->l, SHARED_DIVERGED, "the log does not have this record");
     pg_results_clear(&r);
     return outcome;
 }
@@ -120,7 +112,7 @@ static enum shared_outcome finish_upload(struct upload *u, struct shared_packer 
 static enum shared_outcome is_there(struct pg_log *l, uint64_t seq, bool *out, int64_t timeout_ms)
 {
     struct pg_results r;
-    enum shared_outcome outcome = ask(l, PG_SNAPSHOT_LAST, NULL, 0, &r, timeout_ms);
+    enum shared_outcome outcome = ask(l, PG_SNAPSHOT_LAST, SQL_VALUES(), &r, timeout_ms);
 
     *out = outcome == SHARED_YES && PQntuples(r.at[0]) == 1 &&
            (uint64_t)pg_get_integer(r.at[0], 0, SEQ) >= seq;
@@ -132,7 +124,6 @@ enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
                                         const struct shared_snapshot *snapshot, int kept, int fd,
                                         int64_t part_timeout_ms)
 {
-    struct pg_value newer = pg_integer(kept - 1);
     struct pg_log *l = pg_log_of(log);
     struct upload upload = {
         .l = l, .seq = snapshot->position.seq, .part_timeout_ms = part_timeout_ms};
@@ -144,7 +135,7 @@ enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
     enum shared_outcome outcome = is_there(l, upload.seq, &there, part_timeout_ms);
 
     if (outcome == SHARED_YES && !there) {
-        outcome = ask(l, PG_SNAPSHOT_BROKEN, NULL, 0, NULL, part_timeout_ms);
+        outcome = ask(l, PG_SNAPSHOT_BROKEN, SQL_VALUES(), NULL, part_timeout_ms);
         if (outcome == SHARED_YES)
             outcome = clean_parts(l, part_timeout_ms);
         if (outcome == SHARED_YES)
@@ -152,7 +143,7 @@ enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
         if (outcome == SHARED_YES)
             outcome = finish_upload(&upload, packer, snapshot);
         if (outcome == SHARED_YES)
-            outcome = ask(l, PG_SNAPSHOT_OLD, &newer, 1, NULL, part_timeout_ms);
+            outcome = ask(l, PG_SNAPSHOT_OLD, SQL_VALUES(kept - 1), NULL, part_timeout_ms);
         if (outcome == SHARED_YES)
             outcome = clean_parts(l, part_timeout_ms);
     }
@@ -189,19 +180,18 @@ static bool write_bytes(void *context, const void *bytes, size_t size)
 static enum shared_outcome download_part(struct pg_log *l, struct download *d, uint64_t seq,
                                          int64_t no, int64_t timeout_ms)
 {
-    struct pg_value values[] = {pg_integer((int64_t)seq), pg_integer(no)};
     struct pg_results r;
     size_t size;
-    enum shared_outcome outcome = ask(l, PG_SNAPSHOT_PART, values, 2, &r, timeout_ms);
+    enum shared_outcome outcome = ask(l, PG_SNAPSHOT_PART, SQL_VALUES(seq, no), &r, timeout_ms);
 
     if (outcome == SHARED_YES && PQntuples(r.at[0]) != 1)
-        outcome = said(l, SHARED_AWAY, "a newer snapshot replaced it");
+        outcome = pg_log_said(l, SHARED_AWAY, "a newer snapshot replaced it");
     if (outcome == SHARED_YES) {
         const void *body = pg_get_bytes(r.at[0], 0, 0, &size);
 
         outcome = shared_unpacker_add(l->unpacker, body, size, write_bytes, d);
         if (outcome == SHARED_STOPPED)
-            said(l, outcome, strerror(d->error));
+            pg_log_said(l, outcome, strerror(d->error));
     }
     pg_results_clear(&r);
     return outcome;
@@ -235,12 +225,13 @@ static enum shared_outcome download_file(struct pg_log *l, const PGresult *last,
          memcmp(sha, hash, sizeof hash) != 0 || (uint64_t)download.at != found.bytes))
         outcome = SHARED_DIVERGED;
     if (outcome == SHARED_DIVERGED)
-        said(l, outcome, "the snapshot is corrupt");
+        pg_log_said(l, outcome, "the snapshot is corrupt");
     if (outcome != SHARED_YES)
         return outcome;
     memcpy(found.position.chain, chain, chain_size);
     *snapshot = found;
-    return ftruncate(fd, download.at) == 0 ? SHARED_YES : said(l, SHARED_STOPPED, strerror(errno));
+    return ftruncate(fd, download.at) == 0 ? SHARED_YES
+                                           : pg_log_said(l, SHARED_STOPPED, strerror(errno));
 }
 
 enum shared_outcome pg_log_snapshot_get(struct shared_log *log, int fd,
@@ -249,11 +240,11 @@ enum shared_outcome pg_log_snapshot_get(struct shared_log *log, int fd,
     struct pg_log *l = pg_log_of(log);
     struct pg_results r;
 
-    enum shared_outcome outcome = ask(l, PG_SNAPSHOT_LAST, NULL, 0, &r, part_timeout_ms);
+    enum shared_outcome outcome = ask(l, PG_SNAPSHOT_LAST, SQL_VALUES(), &r, part_timeout_ms);
 
     if (outcome == SHARED_YES)
         outcome = PQntuples(r.at[0]) == 1 ? download_file(l, r.at[0], fd, snapshot, part_timeout_ms)
-                                          : said(l, SHARED_NO, "there is no snapshot yet");
+                                          : pg_log_said(l, SHARED_NO, "there is no snapshot yet");
     pg_results_clear(&r);
     return outcome;
 }
@@ -261,15 +252,15 @@ enum shared_outcome pg_log_snapshot_get(struct shared_log *log, int fd,
 enum shared_outcome pg_log_trim(struct shared_log *log, int kept, bool *more, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value most[] = {pg_integer(TRIM_ROWS), pg_integer(LOG_BYTES), pg_integer(kept - 1)};
     struct pg_results r;
 
-    enum shared_outcome outcome = ask(l, PG_TRIM, most, 3, &r, deadline_ms - clock_now_ms());
+    enum shared_outcome outcome = ask(l, PG_TRIM, SQL_VALUES(TRIM_ROWS, LOG_BYTES, kept - 1), &r,
+                                      deadline_ms - clock_now_ms());
 
     if (outcome == SHARED_YES)
         *more = strtol(PQcmdTuples(r.at[0]), NULL, 10) >= TRIM_ROWS;
     pg_results_clear(&r);
     if (outcome == SHARED_YES && !*more)
-        outcome = ask(l, PG_NODES_FORGET, NULL, 0, NULL, deadline_ms - clock_now_ms());
+        outcome = ask(l, PG_NODES_FORGET, SQL_VALUES(), NULL, deadline_ms - clock_now_ms());
     return outcome;
 }
