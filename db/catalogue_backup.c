@@ -12,6 +12,7 @@
 #include "db/file/connection.h"
 #include "db/file/handle.h"
 #include "db/read/view_pool.h"
+#include "server/base/file.h"
 
 #define BACKUP_STEP_PAGES 1024 /* of 4 KiB, between two reports of progress */
 
@@ -136,23 +137,11 @@ static enum catalogue_status copy(struct backup *b)
     return CATALOGUE_OK;
 }
 
-static bool sync_path(const char *path, int flags)
-{
-    int fd = open(path, flags | O_CLOEXEC);
-    bool synced = fd >= 0 && fsync(fd) == 0;
-    int error = errno;
-
-    if (fd >= 0)
-        close(fd);
-    errno = error;
-    return synced;
-}
-
 static bool sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char *folder = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
-    bool synced = folder != NULL && sync_path(folder, O_RDONLY | O_DIRECTORY);
+    bool synced = folder != NULL && file_sync(folder, O_RDONLY | O_DIRECTORY);
 
     free(folder);
     return synced;
@@ -161,7 +150,7 @@ static bool sync_folder(const char *path)
 /* Gives the complete file its name, without replacing another file. */
 static enum catalogue_status publish(struct backup *b)
 {
-    if (!sync_path(b->temporary, O_RDWR))
+    if (!file_sync(b->temporary, O_RDWR))
         return fail_errno(b, b->path);
     /* link(2), unlike rename(2), fails if the name exists; some file systems have no links. */
     if (link(b->temporary, b->path) != 0) {

@@ -18,6 +18,7 @@
 #include "db/file/connection.h"
 #include "db/file/schema.h"
 #include "db/shared/join.h"
+#include "server/base/file.h"
 
 struct restore {
     const char *backup, *path;
@@ -346,16 +347,6 @@ static enum catalogue_status hold_old(struct restore *r)
 
 /* ---- the new file ---------------------------------------------------------------------- */
 
-static bool sync_path(const char *path, int flags)
-{
-    int fd = open(path, flags | O_CLOEXEC);
-    bool synced = fd >= 0 && fsync(fd) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return synced;
-}
-
 static void remove_beside(const char *path)
 {
     static const char *const ends[] = {"-wal", "-shm", "-journal"};
@@ -376,13 +367,13 @@ static enum catalogue_status put_in_place(struct restore *r)
     if (slash != NULL)
         slash[slash == folder] = '\0';
     remove_beside(r->temporary);
-    if (!sync_path(r->temporary, O_RDWR))
+    if (!file_sync(r->temporary, O_RDWR))
         status = restore_fail_errno(r, r->path);
     if (status == CATALOGUE_OK)
         remove_beside(r->path);
     if (status == CATALOGUE_OK && rename(r->temporary, r->path) != 0)
         status = restore_fail_errno(r, r->path);
-    if (status == CATALOGUE_OK && !sync_path(slash != NULL ? folder : ".", O_RDONLY | O_DIRECTORY))
+    if (status == CATALOGUE_OK && !file_sync(slash != NULL ? folder : ".", O_RDONLY | O_DIRECTORY))
         status = restore_fail_errno(r, r->path);
     free(folder);
     return status;

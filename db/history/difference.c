@@ -277,12 +277,6 @@ static enum catalogue_status report_merge(struct merge *m)
 
 /* ---- the changes in between */
 
-static bool touches_index(const struct history_row *row, int64_t index)
-{
-    return (row->has_before && id_address_index(row->before.address) == index) ||
-           (row->has_after && id_address_index(row->after.address) == index);
-}
-
 static enum catalogue_status add_change(struct merge *m, uint64_t revision, uint64_t parts)
 {
     struct history_part part = {.rows = NULL};
@@ -297,7 +291,7 @@ static enum catalogue_status add_change(struct merge *m, uint64_t revision, uint
         for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++)
             if ((part.rows[i].site == m->wanted->site_id ||
                  part.rows[i].site == -m->wanted->index_id) &&
-                touches_index(&part.rows[i], m->wanted->index_id))
+                history_row_touches(&part.rows[i], m->wanted->index_id))
                 status = add_row(m, &part, &part.rows[i]);
     }
     history_part_done(&part);

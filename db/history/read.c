@@ -269,12 +269,6 @@ static enum catalogue_status find_undone(struct catalogue_view *v, int64_t site_
     return status;
 }
 
-static bool is_in_index(const struct history_row *row, int64_t index_id)
-{
-    return (row->has_before && id_address_index(row->before.address) == index_id) ||
-           (row->has_after && id_address_index(row->after.address) == index_id);
-}
-
 /* Chooses the entry that represents a small change: a page URL rather than the page of its urlset,
  * and only of the requested site or index. Its loc is in `part`. */
 static enum catalogue_status find_loc(struct history_namer *n, sqlite3_stmt *row, int64_t site_id,
@@ -294,7 +288,7 @@ static enum catalogue_status find_loc(struct history_namer *n, sqlite3_stmt *row
         int64_t site;
         status = site_of(n, one, &site);
         if (status != CATALOGUE_OK || (site_id != 0 && site != site_id) ||
-            (index_id != 0 && !is_in_index(one, index_id)))
+            (index_id != 0 && !history_row_touches(one, index_id)))
             continue;
         is_page_url = one->site < 0;
         if (*loc == NULL || is_page_url)

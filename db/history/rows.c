@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "db/read/row.h"
 #include "server/rules/limits.h"
 
 /* ---- a part */
@@ -125,6 +126,12 @@ bool history_row_is_idle(const struct history_part *part, const struct history_r
     if (row->has_before != row->has_after)
         return false;
     return !row->has_before || is_same_image(part, &row->before, &row->after);
+}
+
+bool history_row_touches(const struct history_row *row, int64_t list_id)
+{
+    return (row->has_before && id_address_index(row->before.address) == list_id) ||
+           (row->has_after && id_address_index(row->after.address) == list_id);
 }
 
 /* ---- packing */

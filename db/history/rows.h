@@ -72,6 +72,8 @@ struct history_row *history_part_row(struct history_part *part, int64_t site, co
                                      size_t len, bool *fresh);
 /* True if the entry is the same before and after the change: it was removed and restored. */
 bool history_row_is_idle(const struct history_part *part, const struct history_row *row);
+/* Whether the entry was, or is, in this list. */
+bool history_row_touches(const struct history_row *row, int64_t list_id);
 
 /* Appends the packed rows, without idle ones. False: out of memory. */
 bool history_part_pack(const struct history_part *part, struct str *out);

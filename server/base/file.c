@@ -118,3 +118,15 @@ bool file_has_reserve(int fd)
     return fstatvfs(fd, &disk) != 0 || (uint64_t)disk.f_bavail * disk.f_frsize >=
                                            file_reserve_of((uint64_t)disk.f_blocks * disk.f_frsize);
 }
+
+bool file_sync(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC);
+    bool synced = fd >= 0 && fsync(fd) == 0;
+    int error = errno;
+
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return synced;
+}

@@ -28,3 +28,5 @@ uint64_t file_reserve_of(uint64_t disk_bytes);
 /* Whether the disk of an open file has more free space than that. Dispensable files (a copy, a list
  * that is being received) are written only then. Thread safe. */
 bool file_has_reserve(int fd);
+/* Opens with these flags, syncs and closes. False: see errno. */
+bool file_sync(const char *path, int flags);

@@ -222,25 +222,15 @@ void visit_conditional(struct visit *v)
 
 #define AGENT "Mozilla/5.0 (compatible; sitemapd-doctor/" SITEMAPD_VERSION ")"
 
-static void report_finding(struct visit *v, const struct doctor_finding *outline,
-                           const char *format, va_list args)
-{
-    char what[4096];
-    struct doctor_finding finding = *outline;
-
-    finding.what = what;
-    vsnprintf(what, sizeof what, format, args);
-    v->counts[finding.level]++;
-    v->report(v->context, &finding);
-}
-
 void visit_report(struct visit *v, enum doctor_level level, const char *check,
                   const struct visit_about *about, const char *todo, const char *format, ...)
 {
-    const struct doctor_finding outline = {
+    char what[4096];
+    const struct doctor_finding finding = {
         .level = level,
         .check = check,
         .code = about->code != NULL ? about->code : check,
+        .what = what,
         .todo = todo,
         .url = about->url,
         .line = about->line,
@@ -250,20 +240,10 @@ void visit_report(struct visit *v, enum doctor_level level, const char *check,
     va_list args;
 
     va_start(args, format);
-    report_finding(v, &outline, format, args);
+    vsnprintf(what, sizeof what, format, args);
     va_end(args);
-}
-
-void visit_report_plain(struct visit *v, enum doctor_level level, const char *check,
-                        const char *todo, const char *format, ...)
-{
-    const struct doctor_finding outline = {
-        .level = level, .check = check, .code = check, .todo = todo};
-    va_list args;
-
-    va_start(args, format);
-    report_finding(v, &outline, format, args);
-    va_end(args);
+    v->counts[level]++;
+    v->report(v->context, &finding);
 }
 
 /* Sends one request. `headers` as in struct fetch_request. */

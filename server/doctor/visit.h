@@ -44,9 +44,8 @@ void visit_report(struct visit *v, enum doctor_level level, const char *check,
                   const struct visit_about *about, const char *todo, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 /* The same without details. */
-void visit_report_plain(struct visit *v, enum doctor_level level, const char *check,
-                        const char *todo, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+#define visit_report_plain(v, level, check, ...)                                                   \
+    visit_report((v), (level), (check), &(struct visit_about){.code = NULL}, __VA_ARGS__)
 /* GETs `*url` and follows at most VISIT_MAX_HOPS redirects. `*url` becomes the last URL, `*hops`
  * the number of redirects. A redirect that cannot be followed is the reply. */
 enum fetch_status visit_follow(struct visit *v, struct url *url, const char *headers,

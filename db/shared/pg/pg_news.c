@@ -84,18 +84,13 @@ bool pg_news_is_other(const char *text, const char *node)
     return node == NULL || strlen(node) != len || strncmp(text, node, len) != 0;
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Returns the number of bytes; 0: not hex, or too long. */
 static size_t read_hex(const char *text, uint8_t *out, size_t most)
 {
     size_t count = 0;
 
     for (; text[0] != '\0' && count < most; text += 2, count++) {
-        int high = hex_digit(text[0]), low = high >= 0 ? hex_digit(text[1]) : -1;
+        int high = ascii_hex_value(text[0]), low = high >= 0 ? ascii_hex_value(text[1]) : -1;
 
         if (low < 0)
             return 0;

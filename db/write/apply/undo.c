@@ -365,12 +365,6 @@ static enum catalogue_status put_file_back(struct undo *u, const struct history_
 
 /* ---- the rows of a change */
 
-static bool touches(const struct history_row *row, int64_t index)
-{
-    return (row->has_before && id_address_index(row->before.address) == index) ||
-           (row->has_after && id_address_index(row->after.address) == index);
-}
-
 /* Whether it is the entry of a urlset's page, which follows from the rows of that page. */
 static bool follows(const struct history_row *row)
 {
@@ -385,7 +379,7 @@ static bool is_meant(const struct undo *u, const struct history_row *old)
         old->site < 0 ? registry_list_by_id(u->registry, -old->site) : NULL;
     int64_t site = urlset ? urlset->site_id : old->site;
     return !follows(old) && (only_site == 0 || site == only_site) &&
-           (!u->only || touches(old, u->only->id));
+           (!u->only || history_row_touches(old, u->only->id));
 }
 
 /* Collects the old state of the entry; compares its present state with the newest row. */
@@ -481,13 +475,13 @@ static enum catalogue_status read_rows(struct undo *u, int64_t revision, const s
         return status;
     u->revision = revision;
     u->of_source = line->is_scan;
-    sqlite3_stmt *row;
     u->of_split = line->is_split;
     u->has_files = files != 0;
     bool of_files = (u->of_source || u->has_files) && !u->of_split;
     u->any_files = u->any_files || of_files;
     if (u->each == put_file_back && !of_files)
         return CATALOGUE_OK;
+    sqlite3_stmt *row;
     if (line->parts == 0) {
         status = tx_first(u->tx, ST_HISTORY_FEW, &row, revision);
         return read_blob(u, status, row);
