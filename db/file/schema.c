@@ -240,8 +240,10 @@ static void record_foreign(void *context, const char *type, const char *name, co
     first->has = true;
 }
 
-enum catalogue_status schema_refuse_foreign(sqlite3 *db, const char *path, char *why,
-                                            size_t why_size)
+/* Rejects a file with foreign objects (schema_compare): this program's own writes would run a
+ * foreign trigger. On failure `why` gets a sentence. */
+static enum catalogue_status schema_refuse_foreign(sqlite3 *db, const char *path, char *why,
+                                                   size_t why_size)
 {
     struct first_foreign first = {.has = false};
     int rc = is_of_version_1(db) ? SQLITE_OK : schema_compare(db, record_foreign, &first);

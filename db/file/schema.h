@@ -49,10 +49,6 @@ int schema_make(struct sqlite3 *db, int version);
 typedef void schema_differs(void *context, const char *type, const char *name, const char *how,
                             bool foreign);
 int schema_compare(struct sqlite3 *db, schema_differs *differs, void *context);
-/* Rejects a file with foreign objects (schema_compare): this program's own writes would run a
- * foreign trigger. On failure `why` gets a sentence. */
-enum catalogue_status schema_refuse_foreign(struct sqlite3 *db, const char *path, char *why,
-                                            size_t why_size);
 /* The statements that bring a file of this version, from 1 to SCHEMA_VERSION - 1, to the next. */
 const char *schema_step(int version);
 /* The statements that make version 1: schema.sql without its comments. */

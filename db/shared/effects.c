@@ -322,7 +322,8 @@ enum catalogue_status effects_add_sql(struct effects *e, const char *sql)
     return e->status;
 }
 
-enum catalogue_status effects_add_schema(struct effects *e, int version)
+/* Records that the following operations migrate the file to this version. */
+static enum catalogue_status effects_add_schema(struct effects *e, int version)
 {
     e->any = true;
     str_append_char(&e->raw, STREAM_SCHEMA);

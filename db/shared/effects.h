@@ -57,8 +57,6 @@ void effects_begin(struct effects *e);
 void effects_stop(struct effects *e);
 /* Adds a statement that every node runs itself. It may change the tables. */
 enum catalogue_status effects_add_sql(struct effects *e, const char *sql);
-/* Records that the following operations migrate the file to this version. */
-enum catalogue_status effects_add_schema(struct effects *e, int version);
 /* Whether anything was recorded. */
 bool effects_are_any(const struct effects *e);
 /* An error of recording, which SQLite does not report. Accepts NULL. */

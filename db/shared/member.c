@@ -257,12 +257,13 @@ static void keep_looking(void *context)
     }
 }
 
-bool lookout_start(struct lookout *l)
+static bool lookout_start(struct lookout *l)
 {
     return thread_start(&l->thread, "lookout", keep_looking, l);
 }
 
-void lookout_stop(struct lookout *l)
+/* Ends the standing, then the thread. Does nothing if none was started. */
+static void lookout_stop(struct lookout *l)
 {
     if (!thread_runs(&l->thread))
         return;

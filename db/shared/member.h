@@ -59,10 +59,6 @@ struct lookout {
     struct shared_news *news; /* guarded by it: for the writer, in order; owned */
 };
 
-bool lookout_start(struct lookout *l);
-/* Ends the standing, then the thread. Does nothing if none was started. */
-void lookout_stop(struct lookout *l);
-
 struct member;
 
 /* Opens a log; tests replace the function before any catalogue is opened. */

@@ -7,7 +7,8 @@
 #include "server/api/objects.h"
 #include "server/rules/lastmod.h"
 
-void entry_json_append_time(struct str *out, int64_t unix_seconds)
+/* Appends a quoted RFC 3339 time. */
+static void entry_json_append_time(struct str *out, int64_t unix_seconds)
 {
     char text[21];
 

@@ -28,7 +28,5 @@ void json_open_object(struct str *out, const struct object *object, const void *
 
 /* Appends the JSON string of a URL of two parts. */
 void json_append_url(struct str *out, const char *origin, const char *path);
-/* Appends a quoted RFC 3339 time. */
-void entry_json_append_time(struct str *out, int64_t unix_seconds);
 /* Appends ,"name": and the time; 0 is not a time: null. */
 void json_append_time_member(struct str *out, const char *name, int64_t unix_seconds);

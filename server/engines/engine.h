@@ -72,8 +72,6 @@ enum engine_state engine_fail(struct engine *e, enum engine_state state, const c
     __attribute__((format(printf, 3, 4)));
 /* A word of an error response that is safe to show: only letters, digits and . _ - , else "". */
 const char *engine_word(const json_t *text, char out[65]);
-/* Whether the URL may be requested: plain HTTP only to an address in allow_address. */
-bool engine_may_request(struct engine *e, const struct url *url);
 
 /* A text member; "": missing. */
 const char *engine_text(const json_t *object, const char *name);

@@ -108,7 +108,8 @@ static void on_transferred(void *context, enum fetch_status status, struct fetch
     *reply = (struct fetch_reply){.status = 0}; /* the contents were moved out */
 }
 
-bool engine_may_request(struct engine *e, const struct url *url)
+/* Whether the URL may be requested: plain HTTP only to an address in allow_address. */
+static bool engine_may_request(struct engine *e, const struct url *url)
 {
     char host[64];
     if (url->https)

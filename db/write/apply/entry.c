@@ -137,7 +137,8 @@ static void refuse(struct put *put, enum rule_code code)
                                                                              : "loc";
 }
 
-const char *put_why(const struct put *put)
+/* The message for a `code` that is not RULE_OK. Static. */
+static const char *put_why(const struct put *put)
 {
     return put->forbidden ? rule_code_sentence(put->code)
                           : registry_place_why(put->registry, put->code, &put->url, put->site);

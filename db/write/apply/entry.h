@@ -58,8 +58,6 @@ struct put {
     rule_set remarks; /* on differences to the stored entry */
 };
 
-/* The message for a `code` that is not RULE_OK. Static. */
-const char *put_why(const struct put *put);
 /* The same, into `out`; if another source owns the entry, with the source's name and the index. */
 enum catalogue_status put_explain(struct tx *tx, const struct put *put, char *out, size_t size);
 

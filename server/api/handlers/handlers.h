@@ -59,21 +59,7 @@ void check_json_append(struct str *out, const struct check_record *record);
 
 /* ---- sources.c: the settings of a source of either kind, and whose site's it is */
 struct source_settings;
-struct json_folder_settings;
-struct json_remote_settings;
 
-/* The site of a folder's URL. For an upstream: the site to which its settings bind it, else that of
- * its index, else the one with its host. NULL: none. */
-const struct registry_site *source_site_of_folder(const struct registry *registry,
-                                                  const struct source_settings *settings);
-const struct registry_site *source_site_of_remote(const struct registry *registry,
-                                                  const struct source_settings *settings);
-
-/* The settings as the API shows them; texts are borrowed from `settings`. */
-struct json_folder_settings source_shown_folder(const struct source_settings *settings,
-                                                const struct registry *registry);
-struct json_remote_settings source_shown_remote(const struct source_settings *settings,
-                                                const struct registry *registry);
 /* Appends the settings of a source as the catalogue has them. */
 void source_json_append_made(struct str *out, const struct source_settings *made,
                              const struct registry *registry);

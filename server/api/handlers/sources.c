@@ -32,8 +32,10 @@ static const struct registry_site *site_of_origin(const struct registry *registr
     return registry_site_by_origin(registry, origin);
 }
 
-const struct registry_site *source_site_of_folder(const struct registry *registry,
-                                                  const struct source_settings *settings)
+/* The site of a folder's URL. For an upstream: the site to which its settings bind it, else that of
+ * its index, else the one with its host. NULL: none. */
+static const struct registry_site *source_site_of_folder(const struct registry *registry,
+                                                         const struct source_settings *settings)
 {
     struct url url;
     if (settings->site_id != 0)
@@ -41,8 +43,8 @@ const struct registry_site *source_site_of_folder(const struct registry *registr
     return site_of_origin(registry, settings->url, &url);
 }
 
-const struct registry_site *source_site_of_remote(const struct registry *registry,
-                                                  const struct source_settings *settings)
+static const struct registry_site *source_site_of_remote(const struct registry *registry,
+                                                         const struct source_settings *settings)
 {
     struct url url;
     const struct registry_site *site = NULL;
@@ -88,8 +90,9 @@ static void write_map(struct str *out, const void *text)
 #define SHOW_span(value)                (value) / 1000
 #define SHOW(bit, kind, c, member, ...) .member = SHOW_##kind(s->c),
 
-struct json_folder_settings source_shown_folder(const struct source_settings *s,
-                                                const struct registry *registry)
+/* The settings as the API shows them; texts are borrowed from `settings`. */
+static struct json_folder_settings source_shown_folder(const struct source_settings *s,
+                                                       const struct registry *registry)
 {
     const struct registry_site *site = source_site_of_folder(registry, s);
 
@@ -98,8 +101,8 @@ struct json_folder_settings source_shown_folder(const struct source_settings *s,
         SOURCE_SETTINGS_OF_FOLDER(SHOW) SOURCE_INDEX(SHOW) SOURCE_SERVE(SHOW).split = s->splits};
 }
 
-struct json_remote_settings source_shown_remote(const struct source_settings *s,
-                                                const struct registry *registry)
+static struct json_remote_settings source_shown_remote(const struct source_settings *s,
+                                                       const struct registry *registry)
 {
     const struct registry_site *site = source_site_of_remote(registry, s);
 

@@ -338,7 +338,8 @@ bool member_is(const json_t *object, const char *name)
     return json_is_true(json_object_get(object, name));
 }
 
-int64_t member_time(const json_t *object, const char *name)
+/* The Unix time of an RFC 3339 member; 0 if it is invalid. */
+static int64_t member_time(const json_t *object, const char *name)
 {
     const char *text = member_text(object, name);
     struct tm tm = {0};

@@ -97,8 +97,6 @@ const char *member_text_or_null(const json_t *object, const char *name);
 /* The number of a member; 0 if it is invalid. */
 uint64_t member_number(const json_t *object, const char *name);
 bool member_is(const json_t *object, const char *name);
-/* The Unix time of an RFC 3339 member; 0 if it is invalid. */
-int64_t member_time(const json_t *object, const char *name);
 /* member_entry parses an entry or page URL in a response; the result borrows from `entry` and
  * `kept`. Call shown_entry_done in any case. False: it is not an entry. */
 struct shown_entry {

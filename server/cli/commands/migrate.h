@@ -65,13 +65,10 @@ void migrate_plan(struct old_site *s);
 /* The index that no other lists and that leads to index `number`; whether that is `number`. */
 size_t migrate_root_of(const struct old_site *s, size_t number);
 bool migrate_is_root(const struct old_site *s, size_t number);
-bool migrate_has_query(const struct url *url);
 /* The addresses that the old server answers: those of sitemaps, and those in robots.txt. `room` is
  * filled; NULL if address `i` is on another host. */
 size_t migrate_address_count(const struct old_site *s);
 const char *migrate_address_at(const struct old_site *s, size_t i, struct url *room);
-/* True if `address`, with or without a query, is at the path. */
-bool migrate_is_at(const char *address, const char *path);
 /* The number of the new indexes, and the path of one; NULL where index `i` is not kept as one. */
 size_t migrate_path_count(const struct old_site *s);
 const char *migrate_path_at(const struct old_site *s, size_t i);

@@ -39,7 +39,7 @@ bool migrate_is_root(const struct old_site *s, size_t number)
     return s->indexes[number].index && s->indexes[number].under == number;
 }
 
-bool migrate_has_query(const struct url *url)
+static bool migrate_has_query(const struct url *url)
 {
     return url->len > url->origin_len + url->path_len;
 }
@@ -60,7 +60,8 @@ const char *migrate_address_at(const struct old_site *s, size_t i, struct url *r
     return migrate_is_own(s, room) ? room->text + room->origin_len : NULL;
 }
 
-bool migrate_is_at(const char *address, const char *path)
+/* True if `address`, with or without a query, is at the path. */
+static bool migrate_is_at(const char *address, const char *path)
 {
     size_t len = strlen(path);
 

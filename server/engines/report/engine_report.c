@@ -46,7 +46,8 @@ static size_t rank_of(enum engine_state state)
     return rank;
 }
 
-enum engine_state engine_sums_state(const struct engine_sums *sums)
+/* The first of REFUSED, FAILED, FORBIDDEN, BUSY, OK, WAITING that a site has. */
+static enum engine_state engine_sums_state(const struct engine_sums *sums)
 {
     for (size_t i = 0; i < ENGINE_STATES; i++)
         if (sums->states[worst_first[i]] > 0)

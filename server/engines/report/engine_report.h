@@ -36,5 +36,3 @@ struct engine_sums {
 };
 enum catalogue_status engine_sums_read(struct catalogue_view *view, const char *engine,
                                        const struct registry_site *only, struct engine_sums *out);
-/* The first of REFUSED, FAILED, FORBIDDEN, BUSY, OK, WAITING that a site has. */
-enum engine_state engine_sums_state(const struct engine_sums *sums);

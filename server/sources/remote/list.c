@@ -49,7 +49,8 @@ static void collect_requests(struct poll *p)
     s->asks = NULL;
 }
 
-void list_keep(char **to, const char *text)
+/* Replaces *to by a copy. */
+static void list_keep(char **to, const char *text)
 {
     char *copy = text != NULL ? strdup(text) : NULL;
     free(*to);
@@ -211,7 +212,7 @@ static void record_scan(struct poll *p, const struct scan_outcome *out)
                       out->counts.gone, refused);
 }
 
-int64_t list_most_removed(const struct remote_ask *asks)
+static int64_t list_most_removed(const struct remote_ask *asks)
 {
     int64_t most = MAX_REMOVED_GUARDED;
     for (const struct remote_ask *a = asks; a != NULL; a = a->next)
@@ -219,7 +220,7 @@ int64_t list_most_removed(const struct remote_ask *asks)
     return most;
 }
 
-int64_t list_answered(const struct poll *p, const struct fetch_reply *reply)
+static int64_t list_answered(const struct poll *p, const struct fetch_reply *reply)
 {
     int64_t answered = p->now;
     const char *date = fetch_header(reply, "Date");
@@ -332,7 +333,7 @@ bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_rep
     return false;
 }
 
-void list_scanned(struct poll *p, const struct list_found *found)
+static void list_scanned(struct poll *p, const struct list_found *found)
 {
     const struct scan_outcome *dry = &found->dry;
     answer_requests(&p->dry_asks, dry->applied ? &dry->result : NULL, dry->failure);

@@ -396,7 +396,6 @@ bool public_check_differs(const struct poll *p, struct check_record *record);
 void public_check_free(struct public_look *look); /* takes NULL */
 
 /* ---- list.c */
-void list_keep(char **to, const char *text); /* replaces *to by a copy */
 /* Loads the stored state of lists that are not in memory. A list has a row, with its current
  * upstream and host map, before it is polled: its scan may be the last thing that is stored. */
 void list_load_all(struct remote *r);
@@ -415,13 +414,10 @@ struct list_found {
 bool list_begin(struct remote *r, struct remote_source *source);
 /* The list is due but its host rests: a list that was never read counts as failing. */
 void list_wait(struct remote *r, struct remote_source *source, int64_t now);
-/* Settles the poll (false), or begins its scan (true), after which list_scanned is called. */
+/* Settles the poll (false), or begins its scan (true). */
 bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_reply *reply);
-void list_scanned(struct poll *p, const struct list_found *found);
 /* Fails all requests for a scan of the list, also those for the next poll. */
 void list_fail_requests(struct poll *p, const char *failure);
-int64_t list_most_removed(const struct remote_ask *asks);
-int64_t list_answered(const struct poll *p, const struct fetch_reply *reply);
 
 /* Begins the scan and takes over the reply. False: out of memory. */
 bool list_scan_begin(struct poll *p, const struct child_verdict *verdict,
