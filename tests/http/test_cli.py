@@ -215,10 +215,6 @@ def test_sites_and_indexes(database):
 # ---- import and export --------------------------------------------------------------------------
 
 
-def xml_of(entries):
-    return render(entries)
-
-
 @pytest.mark.parametrize("form", ["xml", "xml.gz", "ndjson", "ndjson.gz", "list", "stdin"])
 def test_import_detects_formats_by_content(database, tmp_path, form):
     entries = [(f"{ORIGIN}/{i}.xml?a=1&b={i}", None) for i in range(1100)]

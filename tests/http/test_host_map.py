@@ -22,11 +22,6 @@ RICH = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-def rich(base):
-    """With `base` in the places of URLs, and the CMS's own in all others."""
-    return RICH.replace(">@", ">" + base).replace('"@', '"' + base).replace("[@", "[" + base)
-
-
 class World:
     def __init__(self, start, cms):
         self.start, self.cms = start, cms

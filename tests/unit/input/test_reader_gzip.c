@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-#include <zlib.h>
-
 #include "server/input/sitemap_file.h"
 #include "tests/unit/input/check.h"
+#include "tests/unit/input/gzip.h"
 
 #define URL "https://example.com/a.xml"
 #define XML "<sitemapindex><sitemap><loc>" URL "</loc></sitemap></sitemapindex>"
 
-/* Appends one gzip member that holds `text`. */
-static void append_member(struct str *out, const char *text, size_t len, int level)
-{
-    z_stream z = {.next_in = (z_const Bytef *)text, .avail_in = (uInt)len};
-    assert_int_equal(deflateInit2(&z, level, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    assert_true(str_reserve(out, deflateBound(&z, len) + 64));
-    z.next_out = (Bytef *)out->data + out->len;
-    z.avail_out = (uInt)(out->capacity - out->len);
-    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-    out->len += z.total_out;
-    deflateEnd(&z);
-}
-
 static void append_text(struct str *out, const char *text)
 {
-    append_member(out, text, strlen(text), 6);
+    append_gzip(out, text, strlen(text), 6);
 }
 
 /* Runs `input` in every cut and frees it. */
@@ -70,7 +56,7 @@ static void test_members(void **state)
     append_text(&in, "https://exam");
     append_text(&in, "");
     append_text(&in, "ple.com/a.xml\n");
-    append_member(&in, URL, strlen(URL), 0);
+    append_gzip(&in, URL, strlen(URL), 0);
     check_gzip("members", &in, &options, "1 " URL "\n2 " URL "\n", READER_OK, "ok");
     append_text(&in, URL);
     str_append(&in, "\0\0\0\0\0", 5);
@@ -84,7 +70,7 @@ static void test_members(void **state)
     check_gzip("a member behind zeros", &in, &options, NULL, READER_MALFORMED, "malformed-gzip");
     struct str inner = STR_INIT;
     append_text(&inner, URL);
-    append_member(&in, inner.data, inner.len, 6);
+    append_gzip(&in, inner.data, inner.len, 6);
     str_done(&inner);
     check_gzip("gzip within gzip", &in, &options, "", READER_WRONG_KIND, "packed-twice");
 }
@@ -176,7 +162,7 @@ static void test_bombs(void **state)
         struct str text = STR_INIT, in = STR_INIT;
         while (text.len < megabytes * 1048576u)
             str_append_text(&text, "#\n");
-        append_member(&in, text.data, text.len, 9);
+        append_gzip(&in, text.data, text.len, 9);
         struct reader_options options = test_options(READER_AUTO);
         static const struct {
             uint32_t ratio;
@@ -208,8 +194,8 @@ static void test_large(void **state)
     for (unsigned n = 0; n < 50000; n++)
         str_append_format(&text, "https://example.com/%u.xml\n", n);
     size_t third = text.len / 3;
-    append_member(&in, text.data, third, 1);
-    append_member(&in, text.data + third, text.len - third, 6);
+    append_gzip(&in, text.data, third, 1);
+    append_gzip(&in, text.data + third, text.len - third, 6);
     struct reader_options options = test_options(READER_AUTO);
     options.max_ratio = 200;
     struct transcript t = {.stop_at = 0};

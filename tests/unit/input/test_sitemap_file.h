@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include <cmocka.h>
 
 #include "server/base/str.h"
 #include "server/input/sitemap_file.h"
+#include "tests/unit/input/gzip.h"
 
 #define NOW    1800000000 /* 2027-01-15T08:00:00Z */
 #define NS     "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -24,7 +24,6 @@
 #define LOC(x) "<loc>https://example.com/" x "</loc>"
 #define URL(x) "<url>" LOC(x) "</url>"
 #define DECL   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
-#define KIB(n) ((size_t)(n)*1024)
 
 /* What files are checked by; a test may change it. */
 static struct sitemap_expect verify_expect = {.now = NOW};
@@ -109,19 +108,6 @@ static inline struct sitemap_file verify_str(const char *name, struct str *s)
     struct sitemap_file out = verify(name, str_text(s), s->len);
     str_done(s);
     return out;
-}
-
-/* Appends one gzip member that holds `text`. */
-static inline void append_gzip(struct str *out, const char *text, size_t len, int level)
-{
-    z_stream z = {.next_in = (z_const Bytef *)text, .avail_in = (uInt)len};
-    assert_int_equal(deflateInit2(&z, level, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    assert_true(str_reserve(out, deflateBound(&z, len) + 64));
-    z.next_out = (Bytef *)out->data + out->len;
-    z.avail_out = (uInt)(out->capacity - out->len);
-    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-    out->len += z.total_out;
-    deflateEnd(&z);
 }
 
 static inline void append_repeat(struct str *out, const char *text, size_t times)

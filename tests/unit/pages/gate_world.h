@@ -3,10 +3,10 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <zlib.h>
 
 #include "server/base/str.h"
 #include "tests/unit/lib/scratch.h"
+#include "tests/unit/pages/gunzip.h"
 #include "tests/unit/pages/publish_world.h"
 
 struct fixture {
@@ -130,28 +130,12 @@ static inline int teardown(void **state)
 
 /* ---- reading ---- */
 
-static inline char *text_of(const struct resource *s)
-{
-    z_stream z = {0};
-    char *out = malloc(s->raw_len + 1);
-    assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
-    z.next_in = (z_const Bytef *)s->gzip;
-    z.avail_in = (uInt)s->gzip_len;
-    z.next_out = (Bytef *)out;
-    z.avail_out = (uInt)s->raw_len;
-    assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
-    assert_int_equal(z.total_out, s->raw_len);
-    out[z.total_out] = '\0';
-    inflateEnd(&z);
-    return out;
-}
-
 static inline bool page_holds(struct fixture *f, const char *what)
 {
     struct resource *s = get_page(f->publisher, PAGE);
     if (s == NULL)
         return false;
-    char *text = text_of(s);
+    char *text = gunzip(s);
     bool holds = strstr(text, what) != NULL;
     free(text);
     resource_unref(s);
@@ -174,7 +158,7 @@ static inline void assert_equals_plain_render(struct fixture *f)
         assert_null(s);
     } else {
         assert_non_null(s);
-        char *text = text_of(s);
+        char *text = gunzip(s);
         assert_string_equal(text, str_text(&plain));
         free(text);
     }

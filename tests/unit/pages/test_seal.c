@@ -13,6 +13,7 @@
 
 #include "server/pages/gzip_page.h"
 #include "server/rules/page/render.h"
+#include "tests/unit/pages/gunzip.h"
 
 struct made {
     struct str pieces;
@@ -34,24 +35,6 @@ static void add_piece(struct deflater *d, struct made *m, size_t i, const char *
         .hash = {hash.high64, hash.low64},
     };
     m->fresh[i] = true;
-}
-
-/* Inflates a whole gzip member: header, zlib checks checksum and length. */
-static char *gunzip(const struct resource *s)
-{
-    z_stream z = {0};
-    char *out = malloc(s->raw_len + 2);
-    assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
-    z.next_in = (z_const Bytef *)s->gzip;
-    z.avail_in = (uInt)s->gzip_len;
-    z.next_out = (Bytef *)out;
-    z.avail_out = (uInt)s->raw_len + 1;
-    assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
-    assert_int_equal(z.avail_in, 0);
-    assert_int_equal(z.total_out, s->raw_len);
-    out[z.total_out] = '\0';
-    inflateEnd(&z);
-    return out;
 }
 
 static void joined_pieces_are_one_gzip_member(void **state)

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Long changes that write nothing are answered beside the writer (db/write/rehearsal.c), with the
  * result that the writer itself would have come to. */
-#include <sched.h>
-#include <stdatomic.h>
-
 #include "db/write/apply/apply.h"
+#include "tests/unit/db/write/between.h"
 #include "tests/unit/db/write/scan_fixture.h"
 #include "tests/unit/db/write/write_stream.h"
 
 #define ROWS 1000
-#define B    "https://b.example"
 
 enum { IN_THE_WRITER = 1000000, ALWAYS_GIVE_WAY = -1 };
 
@@ -211,31 +208,6 @@ static void an_answer_is_kept_for_a_repeat(void **state)
 
 /* ---- beside other writes */
 
-static struct {
-    struct catalogue *_Atomic c;
-    atomic_bool armed;
-    _Atomic unsigned submitted, done;
-} other;
-
-static void record_done(void *context, struct change_result *result)
-{
-    (void)context;
-    assert_int_equal(result->status, CATALOGUE_OK);
-    other.done++;
-}
-
-/* At the begin of each transaction another site's write comes. */
-static int64_t clock_between(void)
-{
-    if (other.armed && other.submitted == other.done) {
-        char loc[64];
-        snprintf(loc, sizeof loc, B "/%u.xml", other.submitted++);
-        struct change change = put_change(loc, NULL);
-        catalogue_submit(other.c, &change, record_done);
-    }
-    return fixture_now();
-}
-
 /* The private connection sees one revision, while others write, the log grows and is restarted. */
 static void others_write_meanwhile(void **state)
 {
@@ -246,9 +218,9 @@ static void others_write_meanwhile(void **state)
     add_site(f, B, 0);
     add_index(f, B "/b.xml");
     assert_int_equal(bulk_numbered(f, "x", ROWS).created, ROWS);
-    other.c = f->c;
+    between.c = f->c;
     apply_step_ms = 0;
-    other.armed = true;
+    between.armed = true;
     struct job jobs[] = {
         {"unchanged", {.kind = CHANGE_BULK}, "x", ROWS, false},
         {"dry",
@@ -265,12 +237,10 @@ static void others_write_meanwhile(void **state)
         if (round % 5 == 4)
             run_sql(f, "PRAGMA wal_checkpoint(TRUNCATE)");
     }
-    other.armed = false;
-    while (other.submitted != other.done)
-        sched_yield();
+    unsigned others = disarm();
     assert_int_equal(rehearsed(f), 20);
-    assert_true(other.done >= 20);
-    assert_int_equal(entry_count(f), ROWS + other.done);
+    assert_true(others >= 20);
+    assert_int_equal(entry_count(f), ROWS + others);
 }
 
 static int open_and_reset(void **state)

@@ -2,50 +2,11 @@
 /* CHANGE_SCAN in steps: where other writes wait, a scan gives way to them. The writes come in
  * between by the catalogue's clock, which the writer asks at the begin of each transaction: so each
  * step finds one waiting, whatever the speed of the machine. */
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-
 #include "db/write/apply/apply.h"
+#include "tests/unit/db/write/between.h"
 #include "tests/unit/db/write/scan_fixture.h"
 
-#define B           "https://b.example"
 #define FILES_COUNT 5000
-
-static struct {
-    struct catalogue *_Atomic c;
-    atomic_bool armed;
-    _Atomic unsigned submitted, done; /* of the writes in between */
-} between;
-
-static void record_done(void *context, struct change_result *result)
-{
-    (void)context;
-    assert_int_equal(result->status, CATALOGUE_OK);
-    between.done++;
-}
-
-/* On the writer's thread, at the begin of a transaction and when it is dated: where no such write
- * waits or is at work, another one comes. */
-static int64_t clock_between(void)
-{
-    if (between.armed && between.submitted == between.done) {
-        char loc[64];
-        snprintf(loc, sizeof loc, B "/%u.xml", between.submitted++);
-        struct change change = put_change(loc, NULL);
-        catalogue_submit(between.c, &change, record_done);
-    }
-    return fixture_now();
-}
-
-/* No more of them come; how many came. */
-static unsigned disarm(void)
-{
-    between.armed = false;
-    while (between.submitted != between.done)
-        sched_yield();
-    return between.done;
-}
 
 static struct write_fixture *open_with_clock(void **state, const char *history)
 {
