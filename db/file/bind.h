@@ -12,7 +12,7 @@
 #define sql_bind(row, ...) sql_bind_values((row), SQL_VALUES(__VA_ARGS__))
 int sql_bind_values(sqlite3_stmt *row, const struct sql_value *values);
 /* Steps to the next row, if the call before, whose result `*rc` is, bound or found a row. False:
- * there is none. */
+ * at the end, or failed. */
 static inline bool sql_next(sqlite3_stmt *row, int *rc)
 {
     if (*rc == SQLITE_OK || *rc == SQLITE_ROW)
