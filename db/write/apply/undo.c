@@ -130,7 +130,7 @@ static enum catalogue_status each_entry(struct undo *u, bool released,
         enum catalogue_status status = tx_first(u->tx, which, &row, u->site, u->loc);
         if (row != NULL)
             read_entry(u, row);
-        bool skips = found && released && sqlite3_column_int(row, 12) == 0;
+        bool skips = row != NULL && released && sqlite3_column_int(row, 12) == 0;
         sqlite3_reset(row);
         if (status != CATALOGUE_OK || row == NULL)
             return status;
