@@ -11,19 +11,20 @@
 
 #define NEXT       "Pass it as `after` to continue; null at the end."
 #define WHOLE_ONLY "Null for a token with a prefix."
-#define AS_COUNTED "As the engine counts them."
+#define AS_COUNTED "Number, as the engine counts it."
 #define FROZEN_BY                                                                                  \
-    "What froze it: a token for the site, or one for all sites, which alone can thaw it."
+    "What froze it: a token for the site, or one for all sites (only such a token can thaw it); "  \
+    "or a move between servers."
 #define IMAGES                                                                                     \
     "URLs of images on the page, of any host, 1,000 at most. Images, videos, alternates and news " \
     "together are at most 262,144 bytes of XML."
 #define ALTERNATES                                                                                 \
     "The page in other languages: hreflang (BCP 47 or x-default) to URL, 300 at most."
 #define CROSS_HOSTS  "Other hosts whose sitemaps its indexes may list."
-#define HOST_ALIASES "Other Host names that it answers to."
+#define HOST_ALIASES "Other Host names that the site answers to."
 #define MAX_INDEXES  "Maximum number of index files of all its indexes."
-#define CHECKED      "The server polls registered sitemaps."
-#define WITH         "What its page URLs may have."
+#define CHECKED      "True: the server polls the registered sitemaps."
+#define WITH         "Extensions that its page URLs may have."
 
 /* The members, each object's in a function, where `here` is its struct. */
 #define ROWS(kind_, name_)                                                                         \
