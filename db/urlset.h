@@ -15,17 +15,18 @@
 #define URLSET_SETTINGS(X)                                                                         \
     X(NUMBER, MAX_PAGES, max_pages, max_pages, "--max-pages", 1, LIMIT_URLSET_PAGES_MAX,           \
       asked == 0 ? LIMIT_URLSET_PAGES : asked, "Maximum number of pages.", "Default: 1000.",       \
-      "most pages (default: 1000)", "most pages")                                                  \
+      "maximum number of pages (default: 1000)", "maximum number of pages")                        \
     X(NUMBER, PAGE_URLS, max_page_urls, max_page_urls, "--max-page-urls", LIMIT_PAGE_ENTRIES_MIN,  \
       LIMIT_PAGE_ENTRIES, page_limit_urls(asked, with),                                            \
       "Maximum number of page URLs of each page.",                                                 \
-      "Default: 50000, for news 1000. A page that has more keeps them.",                           \
-      "most page URLs of a page, from 1000 (default: 50000, of news 1000)",                        \
-      "most page URLs of a page; one that has more keeps them")                                    \
+      "Default: 50000, for news 1000. Existing pages with more keep them.",                        \
+      "maximum number of page URLs on a page, from 1000 (default: 50000, with news 1000)",         \
+      "maximum number of page URLs on a page; existing pages with more keep them")                 \
     X(NUMBER, PAGE_BYTES, max_page_bytes, max_page_bytes, "--max-page-bytes",                      \
       LIMIT_PAGE_BYTES_MIN, LIMIT_PAGE_BYTES, page_limit_bytes(asked),                             \
       "Maximum size of each page, uncompressed.", "Default: 52428800.",                            \
-      "most bytes of a page, from 1048576 (default: 52428800)", "most bytes of a page; the same")  \
+      "maximum size of a page in bytes, from 1048576 (default: 52428800)",                         \
+      "maximum size of a page in bytes; larger existing pages stay as they are")                   \
     X(AGE, EXPIRES, expires_s, expires, "--expires", , , asked,                                    \
       "Age at which page URLs are removed: 2d, 12h; null: never.",                                 \
       "Default: for news 2d, else null.",                                                          \

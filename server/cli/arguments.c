@@ -16,8 +16,9 @@ const struct cli_option common_options[] = {
     {"--shared", "URL", "share the catalogue through PostgreSQL ($SITEMAPD_SHARED)"},
     {"--server", "URL", "use this server's API, not a file ($SITEMAPD_SERVER)"},
     {"--token-file", "FILE", "file with its token (default: $SITEMAPD_TOKEN)"},
-    {"--ca-file", "FILE", "trust these certificates (PEM), not the system's ($SITEMAPD_CA_FILE)"},
-    {"--help", NULL, "show this text"},
+    {"--ca-file", "FILE",
+     "trust these CA certificates (PEM) instead of the system's ($SITEMAPD_CA_FILE)"},
+    {"--help", NULL, "show this help"},
     {0},
 };
 

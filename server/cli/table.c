@@ -43,7 +43,7 @@
     }
 #define OPTION_MAX_INDEXES                                                                         \
     {                                                                                              \
-        "--max-indexes", "N", "most index files of the site (default: 500)"                        \
+        "--max-indexes", "N", "maximum number of index files of the site (default: 500)"           \
     }
 
 #define OPTION_ROBOTS                                                                              \

@@ -37,32 +37,34 @@
       "index that lists it (default: the deepest whose directory holds it)", )
 #define SOURCE_READING_OF_FOLDER(X)                                                                \
     X(PATTERNS, lines, patterns, patterns, "pattern", "patterns", NULL, , , ,                      \
-      "Of a folder: names that are read; empty or null: the usual ones.", "",                      \
-      "files of the folder to read; repeatable", )                                                 \
+      "Of a folder: patterns of names that are read; empty or null: *.xml, *.xml.gz, *.txt, "      \
+      "*.txt.gz.",                                                                                 \
+      "", "files of the folder to read; repeatable", )                                             \
     X(EXCLUDES, lines, excludes, excludes, "exclude", "excludes", NULL, , , ,                      \
-      "Of a folder: names that are ignored.", "", "files of the folder to ignore; repeatable", )   \
+      "Of a folder: patterns of names that are ignored.", "",                                      \
+      "files of the folder to ignore; repeatable", )                                               \
     X(WATCH, yes_no, watch, watch, "watch", "watch", true, , , ,                                   \
       "Of a folder: changes are noticed at once.", "",                                             \
-      "notice changes of the folder at once (the default)", "rely on rescans")                     \
+      "notice changes of the folder at once (the default)", "notice changes only by rescans")      \
     X(RESCAN, span, rescan_ms, rescan, "rescan", "rescan_ms", 3600000, 60, 2592000,                \
       "must be from 1m to 30d", "Of a folder: seconds between complete scans.", "",                \
-      "interval between scans of the folder (1h)", )                                               \
+      "interval between scans of the folder (default: 1h)", )                                      \
     X(SETTLE, span, settle_ms, settle, "settle", "settle_ms", 10000, 0, 86400,                     \
       "must be at most 24h",                                                                       \
       "Of a folder: seconds during which nothing may change before a scan.", "",                   \
-      "how long nothing may change before changes are published (10s)", )
+      "how long nothing may change before changes are published (default: 10s)", )
 #define SOURCE_READING_OF_UPSTREAM(X)                                                              \
     X(POLL, span, poll_ms, poll, "poll", "poll_ms", 900000, 60, 86400, "must be from 1m to 24h",   \
       "Of a remote source: seconds between polls of the upstream.", "",                            \
-      "interval between reads of the upstream (15m)", )                                            \
+      "interval between reads of the upstream (default: 15m)", )                                   \
     X(CHECK, yes_no, check, check, "check", "checked", true, , , ,                                 \
       "Of a remote source: the sitemaps that it lists are polled, too.", "",                       \
       "poll the sitemaps that the upstream lists (the default)",                                   \
-      "list them with the upstream's dates")                                                       \
+      "do not poll them; list them with the upstream's dates")                                     \
     X(DROP_AFTER, span, drop_after_ms, drop_after, "drop-after", "drop_after_ms", 259200000, 0,    \
       2592000, "must be at most 30d",                                                              \
       "Of a remote source: seconds that a sitemap may be invalid before it is removed; 0: never.", \
-      "", "remove a sitemap that has been invalid this long (3d); 0: never", )
+      "", "remove a sitemap that has been invalid this long (default: 3d); 0: never", )
 #define SOURCE_SERVE(X)                                                                            \
     X(SERVE, yes_no, serve, serve, "serve", "serve", false, , , ,                                  \
       "The public listener serves its files, or copies of the sitemaps that its upstream lists.",  \
