@@ -457,7 +457,7 @@ bool call_fields(struct call *call, struct json_field *fields, size_t count)
         return false;
     if (request->body.len > call->app->max_body_bytes) {
         reply_problem(reply, 413, "body-too-large", NULL,
-                      "the body is larger than this server accepts (max_body_bytes)");
+                      "the body is larger than max_body in [limits] allows");
         return false;
     }
     switch (json_fields_read(str_text(&request->body), request->body.len, fields, count,

@@ -143,7 +143,7 @@ void errors_reply_spool(struct reply *reply, enum spool_status status)
     switch (status) {
     case SPOOL_FULL:
         reply_problem(reply, 413, "body-too-large", NULL,
-                      "the list is larger than max_bulk allows");
+                      "the list is larger than max_bulk in [limits] allows");
         return;
     case SPOOL_CROWDED:
         reply_problem(reply, 503, "spool-full", NULL,

@@ -147,7 +147,7 @@ static enum handled refuse_large(struct request *request)
 {
     reply_done(&request->reply);
     reply_problem(&request->reply, 413, "body-too-large", NULL,
-                  "the body is larger than this server accepts (max_bulk_bytes)");
+                  "the body is larger than max_bulk in [limits] allows");
     return HANDLED;
 }
 

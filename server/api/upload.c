@@ -94,7 +94,7 @@ static bool read_headers(struct upload *upload)
         (query_number(length, UINT64_MAX, &bytes) && bytes <= upload->call.app->max_bulk_bytes))
         return true;
     reply_problem(&request->reply, 413, "body-too-large", NULL,
-                  "the body is larger than this server accepts (max_bulk_bytes)");
+                  "the body is larger than max_bulk in [limits] allows");
     return false;
 }
 
@@ -221,7 +221,7 @@ enum handled upload_body(void *context, struct request *request, const void *byt
         reply_done(&request->reply);
         reply_init(&request->reply);
         reply_problem(&request->reply, 413, "body-too-large", NULL,
-                      "the body is larger than this server accepts (max_bulk_bytes)");
+                      "the body is larger than max_bulk in [limits] allows");
         return HANDLED;
     }
     if (upload->over)
