@@ -43,8 +43,10 @@ static void metrics_append_config(struct str *out, const struct app_context *app
                   app->reloads_applied);
     metric_sample(out, "sitemapd_config_reloads_total", LABELS("result", "refused"),
                   app->reloads_refused);
-    metric_gauge(out, "sitemapd_config_refused", "1 if the last reload was rejected.",
-                 app->reload_refused ? 1 : 0);
+    metric_gauge(
+        out, "sitemapd_config_refused",
+        "1 if the last reload was rejected as invalid; the previous configuration stays in effect.",
+        app->reload_refused ? 1 : 0);
     metric_gauge(out, "sitemapd_config_loaded_seconds",
                  "When the current configuration was loaded, Unix time.",
                  (uint64_t)app->config_loaded_at);
@@ -112,13 +114,14 @@ static void append_times(void *context, const char *route, const struct histogra
 static void append_by_route(struct all *all)
 {
     metric_family(all->out, "sitemapd_http_requests_total", "counter",
-                  "Requests answered, by listener, route, status.");
+                  "Requests answered, by listener, route and HTTP status.");
     for (size_t i = 0; i < all->count; i++) {
         all->at = all->each[i].name;
         listener_counts(all->each[i].listener, append_requests, all);
     }
     metric_family(all->out, "sitemapd_http_request_duration_seconds", "histogram",
-                  "From the end of a request's header until its reply was handed to the kernel.");
+                  "Request duration (latency): from the end of the header until the reply was "
+                  "handed to the kernel.");
     for (size_t i = 0; i < all->count; i++) {
         all->at = all->each[i].name;
         listener_times(all->each[i].listener, append_times, all);
@@ -518,12 +521,11 @@ static void append_trace(struct str *out, struct trace *trace)
     struct trace_counts c;
 
     trace_counts_get(trace, &c);
-    metric_family(out, "sitemapd_trace_spans_total", "counter",
-                  "Spans that were recorded, by result.");
+    metric_family(out, "sitemapd_trace_spans_total", "counter", "Trace spans recorded, by result.");
     metric_sample(out, "sitemapd_trace_spans_total", LABELS("result", "sent"), c.sent);
     metric_sample(out, "sitemapd_trace_spans_total", LABELS("result", "dropped"), c.dropped);
-    metric_gauge(out, "sitemapd_trace_failing", "1 if the collector did not accept the last spans.",
-                 c.failing);
+    metric_gauge(out, "sitemapd_trace_failing",
+                 "1 if the collector of traces did not accept the last spans.", c.failing);
 }
 
 /* Reports of search engines about the sitemaps of all sites. */
@@ -537,7 +539,8 @@ static void metrics_append_engines(struct str *out, const struct app_context *ap
         {"sitemapd_engine_errors", "Errors that the search engine found in sitemaps."},
         {"sitemapd_engine_warnings", "Warnings of the search engine about sitemaps."},
         {"sitemapd_engine_last_read_age_seconds",
-         "Time since the search engine read the sitemap that it read longest ago."},
+         "Age of the search engine's oldest read: the longest time since it read any one of the "
+         "sitemaps."},
     };
     int64_t now = (int64_t)time(NULL);
 
@@ -801,7 +804,8 @@ static void metrics_append_crawlers(struct str *out, struct crawlers *crawlers)
                              LABELS("crawler", crawlers_name(crawlers, i)), &crawler_lag_bounds,
                              &totals.of[i].lag);
     metric_gauge(out, "sitemapd_crawler_rows",
-                 "Rows kept, one for each page and crawler that fetched it.", totals.rows);
+                 "Rows of the crawler ledger: one for each page and crawler that fetched it.",
+                 totals.rows);
     metric_counter(out, "sitemapd_crawler_untracked_total",
                    "Fetches not tracked: no room, or the page no longer exists.", totals.untracked);
 }
@@ -823,15 +827,16 @@ static void append_shared(struct str *out, struct catalogue *c)
     metric_gauge(out, "sitemapd_shared_lag_seconds",
                  "How long this node has lagged behind the log; 0: it is in sync.",
                  (uint64_t)(s.behind_ms / 1000));
-    metric_gauge(out, "sitemapd_shared_standby_wait_seconds",
-                 "For how long a commit of PostgreSQL has waited for a synchronous standby.",
-                 (uint64_t)(s.waiting_ms / 1000));
+    metric_gauge(
+        out, "sitemapd_shared_standby_wait_seconds",
+        "How long a commit of PostgreSQL has waited for a synchronous standby; 0: none waits.",
+        (uint64_t)(s.waiting_ms / 1000));
     metric_gauge(out, "sitemapd_shared_away_seconds",
                  "How long the connection to PostgreSQL has failed; 0: it works.",
                  (uint64_t)((s.away_ms + 999) / 1000));
     metric_family(out, "sitemapd_shared_failing_seconds", "gauge",
-                  "How long PostgreSQL, though it answers, has rejected this node's writes, its "
-                  "reports to the other nodes, or its snapshots; 0: it has not.");
+                  "How long PostgreSQL has rejected this node's writes, its reports to the other "
+                  "nodes, or its snapshots, although it answers; 0: it does not reject them.");
     metric_sample(out, "sitemapd_shared_failing_seconds", LABELS("what", "write"),
                   (uint64_t)(s.refused_ms / 1000));
     metric_sample(out, "sitemapd_shared_failing_seconds", LABELS("what", "report"),
@@ -849,9 +854,10 @@ static void append_shared(struct str *out, struct catalogue *c)
                    s.appended);
     metric_counter(out, "sitemapd_shared_applied_total",
                    "Records of other nodes that this node applied.", s.applied_records);
-    metric_counter(out, "sitemapd_shared_notified_total",
-                   "Records of other nodes that arrived together with their notification.",
-                   s.notified);
+    metric_counter(
+        out, "sitemapd_shared_notified_total",
+        "Records of other nodes that arrived inside their notification, without a query.",
+        s.notified);
     metric_family(out, "sitemapd_shared_outcomes_total", "counter",
                   "Records by outcome: refused by the log; unknown at first (timeout); settled: "
                   "unknown ones whose outcome was found later.");
