@@ -398,7 +398,7 @@ static void evaluate_split(const struct config_source *source, struct mistakes *
         if (url_parse(source->is.split[i], strlen(source->is.split[i]), &url, NULL) != RULE_OK)
             mistakes_add(m,
                          "[source \"%s\"]: split must be the URL of a sitemap that the upstream "
-                         "names, such as https://www.example.com/products.xml, not \"%.200s\"",
+                         "lists, such as https://www.example.com/products.xml, not \"%.200s\"",
                          source->named.name, source->is.split[i]);
 }
 

@@ -169,7 +169,8 @@ static enum catalogue_status check_schema(const char *path, struct checking *j)
     int rc = schema_compare(db, report_foreign, j);
     if (rc == SQLITE_OK && j->problems == 0 &&
         (!schema_version(db, &version, &shared) || version != SCHEMA_VERSION || shared))
-        report_problem(j, "the file was made by another release of sitemapd");
+        report_problem(j, "the file was made by another release of sitemapd; move sites between "
+                          "servers of the same release");
     if (rc == SQLITE_OK && j->problems == 0)
         rc = sqlite3_prepare_v2(db, "SELECT count(*) FROM site", -1, &row, NULL);
     if (rc == SQLITE_OK && row != NULL && sqlite3_step(row) == SQLITE_ROW)

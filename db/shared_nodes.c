@@ -32,7 +32,7 @@ bool catalogue_shared_state(struct catalogue *c, struct shared_state *out)
 
         followed_head(member_followed(c->member), &head);
         out->refused_ms = head.refused_ms;
-        snprintf(out->refused_said, sizeof out->refused_said, "its log says why");
+        snprintf(out->refused_said, sizeof out->refused_said, "its log shows the reason");
     }
     return c->member != NULL;
 }

@@ -78,7 +78,7 @@ static bool take(void *context, const struct fetch_reply *reply, const char *byt
     if (!g->headed && !check_head(g, reply))
         return false;
     if (reply->status != 200)
-        return fail(g, "it answers %u", reply->status);
+        return fail(g, "HTTP status %u", reply->status);
     if (len > g->announced - out->bytes)
         return fail(g, "it sent more than its Content-Length");
     while (len > 0) {

@@ -403,7 +403,8 @@ struct day_keeper *day_keeper_start(struct catalogue *catalogue, int64_t ms)
     }
     free(k);
     log_event(LOG_LEVEL_WARNING, "day-sums-not-kept",
-              "the daily statistics are not stored: cannot start a thread");
+              "the daily statistics are not stored: cannot start a thread (out of memory, or the "
+              "limit of tasks is reached); restart the server to retry");
     return NULL;
 }
 

@@ -189,7 +189,7 @@ static void end_request(void *context, enum fetch_status status, struct fetch_re
     else if (reply->status != 200 && reply->status != 206 && reply->status != 412 && !d->pending) {
         char detail[160];
         nodes_read_text(body, "detail", detail, sizeof detail);
-        fail(d, "it answers %u: %.120s", reply->status, *detail != '\0' ? detail : body);
+        fail(d, "HTTP status %u: %.120s", reply->status, *detail != '\0' ? detail : body);
     } else if (reply->status / 100 == 2 && !d->headed)
         fail(d, "its answer is empty");
 }

@@ -650,7 +650,7 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
     set->follows =
         child_store_start(set->store) && thread_start(&set->thread, "source set", set_run, set);
     if (!set->follows) {
-        log_failure("sources", "no thread");
+        log_failure("sources", "cannot start the thread that follows the catalogue's sources");
         goto failed;
     }
     source_plan_free(plan);

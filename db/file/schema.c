@@ -295,8 +295,8 @@ static enum catalogue_status check_version(sqlite3 *db, const char *path, bool s
         why, why_size, "%s: %s", path,
         is_shared
             ? "is a node's file of a shared catalogue: use --shared, or its server with --server. "
-              "Alone or shared again: `sitemapd backup` it, and `sitemapd restore --replace` that "
-              "copy"
+              "To use it alone, or to share it again, `sitemapd backup` it and `sitemapd restore "
+              "--replace` that copy"
             : "is not shared; on the first node, `sitemapd share init` shares it; on another node, "
               "move it away, and the node copies the shared one");
     return CATALOGUE_UNAVAILABLE;

@@ -583,9 +583,8 @@ const char *registry_place_why(const struct registry *r, enum rule_code code, co
         return rule_code_sentence(code);
     if (own->host_len != loc->host_len ||
         memcmp(own->text + own->host_at, loc->text + loc->host_at, loc->host_len) != 0)
-        return "is on another host than its index or urlset; the site's cross hosts alone may be "
-               "listed too "
-               "(cross_hosts, site update --add-cross-host)";
+        return "is on another host than its index or urlset; to list it, add that host to the "
+               "site's cross hosts (cross_hosts, or `sitemapd site update --add-cross-host`)";
     if (own->https && !loc->https)
         return "is http, but its site is https: write https";
     if (!own->https && loc->https)

@@ -80,7 +80,8 @@ static enum shared_outcome classify(struct followed_log *l,
                                     const struct shared_followed_reply *reply)
 {
     if (reply->status == 409 && strcmp(reply->code, "other-catalogue") == 0)
-        return fail(l, SHARED_TRIMMED, "the followed node has another catalogue", "");
+        return fail(l, SHARED_TRIMMED,
+                    "the followed node has another catalogue than this node's file", "");
     if (reply->status == 409 && strcmp(reply->code, "diverged") == 0)
         return fail(l, SHARED_DIVERGED, "the log does not have the records that this node has",
                     reply->detail);
@@ -99,7 +100,7 @@ static enum shared_outcome classify(struct followed_log *l,
                     "the followed node does not serve its log: it needs peer_token_file and a "
                     "shared catalogue, and `follow` must be its admin listener",
                     "");
-    return fail(l, SHARED_AWAY, "the followed node does not serve its log now", reply->detail);
+    return fail(l, SHARED_AWAY, "the followed node cannot serve its log now", reply->detail);
 }
 
 /* The caller alone uses the file. */
@@ -126,7 +127,9 @@ static enum shared_outcome take_answer(struct followed_log *l, const struct shar
     u->read = false;
     pthread_mutex_unlock(&u->lock);
     if (to.seq == from->seq && head.away_ms > 0)
-        return fail(l, SHARED_AWAY, "the followed node cannot reach the log itself", "");
+        return fail(l, SHARED_AWAY,
+                    "the followed node itself cannot reach PostgreSQL or the node that it follows",
+                    "");
     return SHARED_YES;
 }
 
@@ -158,7 +161,8 @@ static enum shared_outcome ask(struct followed_log *l, const char *target, uint3
     struct followed *u = l->u;
     struct shared_followed_reply reply = {0};
     if (u->calls == NULL)
-        return fail(l, SHARED_AWAY, "only a running server can follow another node", "");
+        return fail(l, SHARED_AWAY,
+                    "only a running server (`sitemapd serve`) can follow another node", "");
     if (l->link == NULL && (l->link = u->calls->open(u->calls->context)) == NULL)
         return SHARED_NO_MEMORY;
     if (!make_file(u))
@@ -173,7 +177,7 @@ static enum shared_outcome ask(struct followed_log *l, const char *target, uint3
     if (is_interrupted(l))
         return SHARED_STOPPED;
     if (reply.status == 0)
-        return fail(l, SHARED_AWAY, "the followed node does not answer", reply.detail);
+        return fail(l, SHARED_AWAY, "the followed node does not respond", reply.detail);
     *bytes = reply.bytes;
     return reply.status == 200 ? SHARED_YES : classify(l, &reply);
 }

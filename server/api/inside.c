@@ -265,7 +265,7 @@ unsigned inside_request(struct inside *inside, const struct inside_call *questio
         fill_request(inside, x, question, path, &tail);
         if (x->request.route == NULL)
             reply_problem(&x->request.reply, 404, "not-found", NULL,
-                          "there is nothing at this path");
+                          "not found: there is nothing at this path");
         else
             run_route(inside, x, question->body);
         if (!x->request.reply.body.failed) {

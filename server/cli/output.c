@@ -191,7 +191,7 @@ static void print_difference(const struct entry_shown *before, const struct entr
     printed = print_field("source", before->source, after->source) || printed;
     printed = print_field("index", before->path, after->path) || printed;
     if (!printed)
-        fputs("  its place or its times", stdout);
+        fputs("  its position or its times", stdout);
 }
 
 void output_print_change(const struct entry_shown *before, const struct entry_shown *after)

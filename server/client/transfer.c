@@ -83,7 +83,7 @@ static bool read_field(struct transfer *t, char *line)
         return stop_transfer(t, FETCH_PROTOCOL,
                              "malformed response: a header line without a colon") > 0;
     if (r->header_count == FETCH_MAX_HEADERS)
-        return stop_transfer(t, FETCH_PROTOCOL, "too many headers") > 0;
+        return stop_transfer(t, FETCH_PROTOCOL, "malformed response: too many headers") > 0;
     *colon = '\0';
     value = colon + 1 + strspn(colon + 1, " \t");
     for (end = value + strlen(value); end > value && (end[-1] == ' ' || end[-1] == '\t');)
@@ -354,8 +354,9 @@ static enum fetch_status report_no_memory(struct transfer *t)
     long sent = 0;
 
     curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
-    return sent > 0 && !t->headed ? fail_fetch(t->reply, FETCH_PROTOCOL, "the header is too large")
-                                  : fail_fetch(t->reply, FETCH_NO_MEMORY, "out of memory");
+    return sent > 0 && !t->headed
+               ? fail_fetch(t->reply, FETCH_PROTOCOL, "malformed response: the header is too large")
+               : fail_fetch(t->reply, FETCH_NO_MEMORY, "out of memory");
 }
 
 static enum fetch_status outcome(struct transfer *t, CURLcode code)

@@ -37,7 +37,7 @@ static void report_reached(struct visit *v)
                            left / 86400, plural((uint64_t)(left / 86400), "day", "days"));
     else
         visit_report_plain(v, DOCTOR_OK, "reach", NULL,
-                           "%s answers by %s; its certificate is valid for %" PRId64 " days",
+                           "%s answers over %s; its certificate is valid for %" PRId64 " days",
                            v->url.text, v->page.protocol, left / 86400);
 }
 

@@ -127,10 +127,11 @@ static enum engine_state classify_status(struct engine *e)
     if (status == 401)
         return engine_fail(e, ENGINE_REFUSED, "the credentials were rejected (401)");
     if (status == 403 || status == 404)
-        return engine_fail(e, ENGINE_FORBIDDEN, "it answers %u", status);
+        return engine_fail(e, ENGINE_FORBIDDEN, "access denied or not found: HTTP status %u",
+                           status);
     if (status == 429 || (status == 503 && fetch_retry_after(&e->reply, now) > 0))
         return engine_fail(e, ENGINE_BUSY, "its rate limit is exceeded (%u)", status);
-    return engine_fail(e, ENGINE_FAILED, "it answers %u", status);
+    return engine_fail(e, ENGINE_FAILED, "HTTP status %u", status);
 }
 
 /* Sends a request and waits for the response. False: the server stops, or out of memory. */

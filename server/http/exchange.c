@@ -276,17 +276,18 @@ static bool check_message(struct exchange *e, bool *fatal)
     if (size != NULL && size->header_size > l->options.max_header_bytes) {
         if (e->target_too_long)
             return decline_target(e);
-        return decline(e, 431, "header-too-large", "the request's header is too large");
+        return decline(e, 431, "header-too-large",
+                       "the request header is too large (max_header_bytes)");
     }
     if (e->headers.fields > FIELDS_MAX)
-        return decline(e, 431, "header-too-large", "the request's header has too many fields");
+        return decline(e, 431, "header-too-large", "the request header has too many fields");
     if (host == NULL && strcmp(e->version, "HTTP/1.0") != 0) /* RFC 9112 3.2 */
         return decline(e, 400, "host-missing", "the Host header is missing");
     if (host != NULL && !check_host(host)) /* likewise */
         return decline(e, 400, "malformed-request", "the Host header is malformed");
     if (request->method == HTTP_OTHER) {
         *fatal = false;
-        return decline(e, 501, "method-unknown", "the method is not known");
+        return decline(e, 501, "method-unknown", "unknown method");
     }
     if (e->headers.failed)
         return decline(e, 503, "no-memory", "out of memory");
@@ -345,14 +346,15 @@ static bool find_route(struct exchange *e)
     route_match(options->routes, options->route_count, options->fallback, request->path,
                 request->method, &match);
     if (match.allowed == 0)
-        return decline(e, 404, "not-found", "there is nothing at this path");
+        return decline(e, 404, "not-found", "not found: there is nothing at this path");
     e->row = e->connection->listener->rows[match.index];
     if (request->method == HTTP_OPTIONS && match.route == NULL)
         return answer_options(e, match.allowed);
     if (match.route == NULL) {
         char allow[METHOD_ALLOW_SIZE];
         method_allow(match.allowed, allow);
-        exchange_error(e, 405, "method-not-allowed", "the method is not allowed here");
+        exchange_error(e, 405, "method-not-allowed",
+                       "method not allowed; the Allow header lists the methods of this path");
         reply_header(&request->reply, "Allow", allow);
         return false;
     }
@@ -379,7 +381,8 @@ static bool check_body(struct exchange *e)
     if (e->takes_body) {
         most = route->max_body_bytes;
         if (!known && !e->has_body)
-            return decline(e, 411, "length-required", "the body's length is missing");
+            return decline(e, 411, "length-required",
+                           "the length of the body is missing (Content-Length or chunked)");
     }
     if (length > most)
         return decline(e, 413, "body-too-large",
@@ -475,7 +478,7 @@ static void refuse_unasked(struct exchange *e)
     else if (why != NULL)
         decline(e, 400, "malformed-request", why);
     else
-        decline(e, 431, "header-too-large", "the request's header is too large");
+        decline(e, 431, "header-too-large", "the request header is too large (max_header_bytes)");
     if (refuse(e, true) != MHD_YES)
         shutdown(e->connection->fd, SHUT_WR); /* a client that reads nothing */
 }

@@ -76,7 +76,8 @@ static bool count_one(struct reader_state *c, uint64_t line)
 
 static bool stopped(struct reader_state *c, uint64_t line)
 {
-    return reader_state_fail(c, READER_STOPPED, "stopped", line, 0, "stopped by the receiver");
+    return reader_state_fail(c, READER_STOPPED, "stopped", line, 0,
+                             "interrupted: the receiver of the entries stopped the reader");
 }
 
 bool reader_state_reject(struct reader_state *c, const struct rejection *rejection)

@@ -462,7 +462,7 @@ static void on_sent(void *context, enum fetch_status status, struct fetch_reply 
 
     s->sending = false;
     s->n->sending--;
-    snprintf(why, sizeof why, "it answers %u", reply->status);
+    snprintf(why, sizeof why, "HTTP status %u", reply->status);
     if (status == FETCH_OK && (reply->status == 200 || reply->status == 202))
         record_accepted(s);
     else

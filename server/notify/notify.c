@@ -445,7 +445,7 @@ static void on_sent(void *context, enum fetch_status status, struct fetch_reply 
         n->logged = false;
         forget_sent(n, w, lines_len);
     } else {
-        snprintf(why, sizeof why, "it answers %u", reply->status);
+        snprintf(why, sizeof why, "HTTP status %u", reply->status);
         record_failed(n, w, lines_len, status == FETCH_OK ? why : reply->why, reply);
     }
     n->sending = KINDS;

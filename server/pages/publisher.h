@@ -115,13 +115,13 @@ void publisher_page_map_done(const struct page_map *shared);
 /* Looks up `host` (the request's, NULL: none) and `path`. No allocation, no lock. */
 void page_map_find(const struct page_map *r, const char *host, const char *path,
                    struct site_target *out);
-/* When a page or site, or perhaps something else, was last removed from an address (Unix seconds);
- * 0: never since the start. A file that is served there now may have the date with which the
- * removed one was served. Any thread. */
-int64_t publisher_moved_at(struct publisher *p);
-/* The time of the catalogue's last change, or of the last change of a page if that is later, as of
- * the last second or so: a page keeps the time of a clock that was ahead until it changes again.
+/* When a page or site may last have been removed from an address (Unix seconds); 0: never since the
+ * start. A file that is served there now may have the date with which the removed one was served.
  * Any thread. */
+int64_t publisher_moved_at(struct publisher *p);
+/* The time of the catalogue's last change or, if later, of the last change of a page (a page keeps
+ * the time of a clock that was ahead until it changes again). At most about a second old. Any
+ * thread. */
 int64_t publisher_newest_at(struct publisher *p);
 /* The registry that the map was made of. Borrowed while the map is held. */
 const struct registry *page_map_registry(const struct page_map *r);

@@ -198,7 +198,7 @@ static bool start_thread(struct source *source, char *why, size_t why_size)
     source_recall(source);
     if (thread_start(&source->thread, "folder", source_run, source))
         return true;
-    snprintf(why, why_size, "source \"%.64s\": no thread: %s", source->settings.name,
+    snprintf(why, why_size, "source \"%.64s\": cannot start its thread: %s", source->settings.name,
              strerrordesc_np(errno));
     return false;
 }

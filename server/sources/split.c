@@ -208,10 +208,11 @@ static bool filter_has(const struct filter *f, const struct row_hash *row)
 static bool has_room(struct split *s, uint64_t more)
 {
     return s->file->max_disk == 0 || s->piles_bytes + more <= s->file->max_disk ||
-           refuse(s, "split-too-large",
-                  "is too large: splitting it needs more than half of max_spool, in bytes: %" PRIu64
-                  " bytes",
-                  s->file->max_disk);
+           refuse(
+               s, "split-too-large",
+               "is too large: splitting it needs more disk space than half of max_spool (%" PRIu64
+               " bytes)",
+               s->file->max_disk);
 }
 
 static bool write_block(struct split *s, struct pile *pile)

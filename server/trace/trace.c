@@ -304,7 +304,7 @@ static void on_sent(void *context, enum fetch_status status, struct fetch_reply 
 
     t->sending = false;
     if (answer / 100 != 2) {
-        snprintf(why, sizeof why, "it answers %u", answer);
+        snprintf(why, sizeof why, "HTTP status %u", answer);
         record_failed(t, reply, status == FETCH_OK ? why : reply->why,
                       status != FETCH_OK || answer == 429 || (answer >= 502 && answer <= 504));
         return;

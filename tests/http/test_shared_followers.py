@@ -212,7 +212,7 @@ def test_postgresql_goes_and_comes_back(cluster):
     for node in (a, b, c):
         eventually(lambda: "shared-unavailable" in reasons(node), f"{node.folder} is cut off")
         assert served(node) == {loc("one")}
-    assert "cannot reach the log itself" in reasons(b)["shared-unavailable"]
+    assert "itself cannot reach PostgreSQL or the node that it follows" in reasons(b)["shared-unavailable"]
     cluster.postgres.start(database=False)
     for node in (a, b, c):
         eventually(lambda: ready(node)[1]["status"] == "ok", "all is well", within=90)

@@ -203,10 +203,10 @@ def changed(cluster, sql):
 
 TAG = '"' + "0" * 64 + '"'
 HOSTILE = {
-    "nothing": (lambda cluster: answer(204), "its answer is empty|it answers 204"),
-    "not found": (lambda cluster: answer(404, b"{}"), "it answers 404"),
-    "another catalogue": (lambda cluster: answer(409, b'{"code":"other-catalogue"}'), "it answers 409: .*other-catalogue"),
-    "redirect": (lambda cluster: answer(302, Location="http://127.0.0.2/"), "it answers 302"),
+    "nothing": (lambda cluster: answer(204), "its answer is empty|HTTP status 204"),
+    "not found": (lambda cluster: answer(404, b"{}"), "HTTP status 404"),
+    "another catalogue": (lambda cluster: answer(409, b'{"code":"other-catalogue"}'), "HTTP status 409: .*other-catalogue"),
+    "redirect": (lambda cluster: answer(302, Location="http://127.0.0.2/"), "HTTP status 302"),
     "no hash": (lambda cluster: answer(200, b"x" * 100), "its answer has no hash"),
     "no length": (lambda cluster: f"HTTP/1.1 200 OK\r\nETag: {TAG}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n".encode(), "its answer has no Content-Length"),
     "too long": (lambda cluster: answer(200, b"x" * 100, length=1 << 60, ETag=TAG), "no space: its file has 1152921504606846976 bytes"),
@@ -219,8 +219,8 @@ HOSTILE = {
     "a future": (lambda cluster: changed(cluster, "UPDATE local_shared SET seq = seq + 1000"), "its position in the log is invalid: "),
     "a foreign trigger": (lambda cluster: changed(cluster, "CREATE TRIGGER more AFTER INSERT ON sitemap BEGIN DELETE FROM token; END"), 'the snapshot: the schema: trigger "more" is not part of this version'),
     "a missing index": (lambda cluster: changed(cluster, "DROP INDEX sitemap_loc"), 'the snapshot: the schema: index "sitemap_loc" is missing'),
-    "always pending, then gone": (lambda cluster: answer(503, b'{"code":"stopping"}'), "it answers 503"),
-    "unknown here": (lambda cluster: answer(421, b'{"status":421,"detail":"not this host"}'), "it answers 421: not this host;"),
+    "always pending, then gone": (lambda cluster: answer(503, b'{"code":"stopping"}'), "HTTP status 503"),
+    "unknown here": (lambda cluster: answer(421, b'{"status":421,"detail":"not this host"}'), "HTTP status 421: not this host;"),
     "another secret": (lambda cluster: answer(401, b'{"status":401,"detail":"unknown token"}'), r"it rejects the secret \(peer_token_file\);"),
 }
 

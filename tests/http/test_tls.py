@@ -412,7 +412,7 @@ def test_the_admin_listener_has_a_pair_of_its_own(start, pairs, tmp_path):
     ):
         outcome = sitemapd(*command, env={"SITEMAPD_TOKEN": server.token, **env})
         assert (outcome.code == 0) == trusts and (trusts or "ertificate" in outcome.err), outcome
-    for url, help in ((named[1], "; --ca-file FILE trusts one of your own making"), (f"http://{server.admin}", "this port speaks https: begin the URL with https:// (plain-http)")):
+    for url, help in ((named[1], "; --ca-file FILE trusts a private CA or a self-signed certificate"), (f"http://{server.admin}", "this port speaks https: begin the URL with https:// (plain-http)")):
         outcome = sitemapd("status", "--server", url, env={"SITEMAPD_TOKEN": server.token})
         assert outcome.code == 1 and help in outcome.err, outcome
     config.write_text(text(pairs[0], pairs[0]), encoding="utf-8")

@@ -290,7 +290,8 @@ static enum catalogue_status evaluate_id(struct tx *tx, struct change_result *re
     enum catalogue_status status = tx_number(tx, ST_INDEX_LAST, 0, &last_id);
     if (status == CATALOGUE_OK && last_id >= ID_MAX_INDEX)
         result_decline(result, CATALOGUE_FULL,
-                       "limit exceeded: the catalogue can number no more indexes");
+                       "limit exceeded: the catalogue has assigned all numbers of indexes and "
+                       "urlsets; export it into a new catalogue");
     return status;
 }
 
@@ -488,8 +489,8 @@ static bool has_urlsets(const struct registry *r, const struct registry_index *i
             continue;
         result_decline(result, CATALOGUE_CONFLICT, "");
         snprintf(result->detail, sizeof result->detail,
-                 "the pages of %.120s are entries of it; give that urlset another index or remove "
-                 "it first",
+                 "conflict: it lists the pages of the urlset %.120s; give that urlset another "
+                 "index (`sitemapd urlset set --index`) or remove it first",
                  site->urlsets[i].path);
         result->conflict = "has-urlsets";
         return true;

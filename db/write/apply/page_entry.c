@@ -180,8 +180,10 @@ static bool pages_end(struct tx *tx, const struct change *change, uint32_t done,
 {
     if (done % PAGES_A_LOOK != PAGES_A_LOOK - 1 || !list_ends(tx, change, result))
         return false;
-    snprintf(result->detail, sizeof result->detail,
-             "has too many pages for one change: other sites' writes would time out");
+    if (result->code == RULE_LIST_TOO_LONG)
+        snprintf(result->detail, sizeof result->detail,
+                 "has too many pages for one change by a token for one site: other sites' writes "
+                 "would time out; a token for all sites can do it");
     return true;
 }
 

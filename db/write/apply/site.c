@@ -49,7 +49,7 @@ enum catalogue_status site_hosts_read(const struct change *change, const char *c
     if (count > max && count > has) {
         result_decline(result, CATALOGUE_FULL, "");
         snprintf(result->detail, sizeof result->detail,
-                 "limit exceeded: a site can have at most %zu such hosts%s", max,
+                 "limit exceeded: a site can have at most %zu hosts in this list%s", max,
                  change->grant.site_id != 0 ? "; a token for all sites can add more" : "");
         result->field = field;
         return CATALOGUE_OK;

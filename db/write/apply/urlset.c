@@ -140,7 +140,8 @@ static enum catalogue_status check_update(struct tx *tx, const struct change *ch
         return CATALOGUE_OK;
     if (to->max_pages < last) {
         result_refuse(result, RULE_URLSET_FULL, "max_pages");
-        snprintf(result->detail, sizeof result->detail, "it has page URLs on its page %u", last);
+        snprintf(result->detail, sizeof result->detail,
+                 "is too small: the urlset has page URLs on its page %u", last);
         return CATALOGUE_OK;
     }
     if (urlset->expires_s == 0 && to->expires_s != 0 && occupancy->entries > 0) {

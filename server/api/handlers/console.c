@@ -68,7 +68,7 @@ enum handled console_get(void *context, struct request *request)
 
     (void)context;
     if (file == NULL) {
-        reply_problem(reply, 404, "not-found", NULL, "there is nothing at this path");
+        reply_problem(reply, 404, "not-found", NULL, "not found: there is nothing at this path");
         return HANDLED;
     }
     if (negotiate_none_match(request_header(request, HEADER_IF_NONE_MATCH), file->etag, false)) {

@@ -228,10 +228,10 @@ static void report_state(struct reason_list *t)
             "conflict: another node has the same name, %s; set a different one (node in [shared])",
             s->node);
     if (s->upgrade_pending)
-        add_reason(
-            t, "upgrade-pending",
-            "the catalogue has not been upgraded to this release: upgrade all nodes, or run "
-            "`sitemapd share upgrade` where upgrade = manual; until then this node rejects writes");
+        add_reason(t, "upgrade-pending",
+                   "upgrade pending: the shared catalogue has not been upgraded to this release: "
+                   "upgrade all nodes, or run `sitemapd share upgrade` where upgrade = manual; "
+                   "until then this node rejects writes");
 }
 
 const char *nodes_writes_word(const struct shared_state *s)

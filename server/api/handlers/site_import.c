@@ -64,8 +64,9 @@ static bool has_space(struct site_import *self, uint64_t bytes)
     if (stats.disk_free_bytes == 0 || stats.disk_free_bytes / 2 > bytes)
         return true;
     self->over = true;
-    reply_problem(&self->call.request->reply, 413, "body-too-large", NULL,
-                  "the copy needs more than half of what is free on this server's disk");
+    reply_problem(
+        &self->call.request->reply, 413, "body-too-large", NULL,
+        "no space left: the copy needs more than half of the free space on this server's disk");
     return false;
 }
 

@@ -117,8 +117,9 @@ bool api_send(struct backend *b, const struct api_request *request, json_t **out
     if (good && body.len > 0)
         *out = json_loadb(body.data, body.len, JSON_REJECT_DUPLICATES, NULL);
     if (good && body.len > 0 && *out == NULL) {
-        snprintf(b->why, sizeof b->why, "unexpected response (%u): not from the API of sitemapd",
-                 b->status);
+        snprintf(b->why, sizeof b->why, "unexpected response (%u): not from the API of sitemapd%s",
+                 b->status,
+                 b->inside != NULL ? "" : "; --server needs the URL of the admin listener");
         good = false;
     }
     if (good && !arguments_has(&b->cli->arguments, "--json") && !escape_texts(*out)) {

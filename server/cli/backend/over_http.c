@@ -52,7 +52,7 @@ static bool fail_to_reach(struct backend *b, const struct fetch_reply *reply)
     bool helps = reply->untrusted && session_ca_file(b->cli) == NULL;
 
     snprintf(b->why, sizeof b->why, "%.400s%s", reply->why,
-             helps ? "; --ca-file FILE trusts one of your own making" : "");
+             helps ? "; --ca-file FILE trusts a private CA or a self-signed certificate" : "");
     return false;
 }
 
@@ -108,7 +108,7 @@ bool over_http(struct backend *b, const struct api_request *request, struct str 
     append_headers(&headers, b, request);
     if (headers.failed || bytes < 0) {
         snprintf(b->why, sizeof b->why, "%s",
-                 bytes < 0 ? "the list cannot be read back" : "out of memory");
+                 bytes < 0 ? "the list cannot be read from its temporary file" : "out of memory");
         str_done(&headers);
         return false;
     }

@@ -206,7 +206,7 @@ void server_apply_list(struct backend *b, const struct change *change, struct ch
     if (!write_list(&sent, change->list == LIST_URLSET, change->rows) || target.failed) {
         result->status = CATALOGUE_NO_SPACE;
         snprintf(result->detail, sizeof result->detail,
-                 "no space left for the list in the temporary folder (TMPDIR)");
+                 "no space left for the list in the temporary folder; set TMPDIR to a larger one");
     } else if (send_lines(b, change, str_text(&target), sent.file, &answer)) {
         parse_counts(answer, result);
         parse_rejections(result, &sent, json_object_get(answer, "rejected"));

@@ -133,7 +133,8 @@ int command_engines(struct cli *cli)
     if (arguments_has(a, "--json"))
         json_array_foreach(rows, i, row) output_json(row);
     else if (json_array_size(rows) == 0)
-        cli_warn("engines", name == NULL ? "no engine is configured: docs/engines.md"
+        cli_warn("engines", name == NULL ? "no search engine is configured; docs/engines.md shows "
+                                           "how to add an [engine] section"
                                          : "there is no site yet");
     else if (name == NULL)
         print_engines(rows);

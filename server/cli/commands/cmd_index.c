@@ -236,9 +236,9 @@ static int set_frozen(struct cli *cli, bool frozen)
     if (status == EXIT_DONE)
         status = find_either(cli, &target);
     if (status == EXIT_DONE)
-        return session_do(cli, "PATCH", &target, json_pack("{s:b}", "frozen", frozen),
-                          cli->arguments.words[0],
-                          frozen ? "frozen; changes are rejected" : "thawed");
+        return session_do(
+            cli, "PATCH", &target, json_pack("{s:b}", "frozen", frozen), cli->arguments.words[0],
+            frozen ? "frozen (read-only); changes are rejected until it is thawed" : "thawed");
     str_done(&target);
     return status;
 }

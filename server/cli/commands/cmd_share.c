@@ -17,8 +17,8 @@ static int read_shared(struct cli *cli)
         status = session_read_config(cli, NULL, NULL);
     if (status == EXIT_DONE && cli->config->shared_database == NULL)
         return cli_misuse(cli->arguments.command->name,
-                          "the PostgreSQL URL is missing: set --shared URL, SITEMAPD_SHARED or "
-                          "[shared] database");
+                          "the URL of PostgreSQL is missing: set --shared URL, SITEMAPD_SHARED or "
+                          "database in [shared]");
     return status;
 }
 
@@ -125,7 +125,7 @@ static void print_reported(const struct share_status *found, bool json)
         printf("last snapshot: record %" PRIu64 ", %" PRIu64 " bytes, %" PRId64 " s ago\n",
                found->snapshot_at, found->snapshot_bytes, found->snapshot_age_ms / 1000);
     else
-        printf("no snapshot yet: a node with an empty file cannot join\n");
+        printf("no snapshot yet: a node without a catalogue cannot join\n");
     if (found->waiting > 0)
         printf("%swarning:%s %" PRIu64
                " commits wait for a synchronous standby: if this persists, writes wait until one "

@@ -602,8 +602,9 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
                : read_entry(p, view);
 }
 
-static const char not_now[] = "it cannot be polled now";
-const char check_site_removed[] = "its site was removed";
+static const char not_now[] =
+    "the sitemap cannot be polled now: out of memory, or the catalogue cannot be read or is busy";
+const char check_site_removed[] = "the site of the sitemap was removed";
 
 bool check_begin(struct remote *r, struct remote_host *host, struct due due,
                  struct remote_ask *asked, const char **why)

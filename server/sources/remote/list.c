@@ -320,8 +320,8 @@ bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_rep
         code = code != NULL ? code : "catalogue";
     } else if (reply->status == 508) {
         code = "upstream-is-this-server";
-        failure = "the upstream's host name now points to this server; set connect to the address "
-                  "of the old server";
+        failure = "loop: the upstream's host name now points to this server; set connect to the "
+                  "address of the old server";
     }
     if (p->dry_run) {
         answer_requests(&p->dry_asks, NULL, failure);
@@ -522,7 +522,8 @@ void list_wait(struct remote *r, struct remote_source *source, int64_t now)
         return;
     source->since = now;
     show_failure(r, source, "host-resting",
-                 "it was never read: its host is resting after 429, 503 or a failed connection");
+                 "the upstream's list was never read: its host is resting after 429, 503 or a "
+                 "failed connection");
 }
 
 /* Whether its stored row has no validators any more, as after an undo of its entries. */
@@ -613,7 +614,7 @@ static void list_scan_run(void *context)
 
 static void start(struct list_scan *l)
 {
-    static const char failure[] = "a thread cannot be started";
+    static const char failure[] = "cannot start a thread for the scan";
     if (thread_start(&l->thread, "list scan", list_scan_run, l))
         return;
     snprintf(l->found.out.failure, sizeof l->found.out.failure, "%s", failure);

@@ -50,8 +50,8 @@ static const char *reply_problem(struct once *o, enum fetch_status status,
     child_check(&answer, &verdict);
     if (reply->status == 508) {
         snprintf(why, why_size,
-                 "the upstream's name resolves to this server itself; set connect to the "
-                 "upstream's address");
+                 "loop: the upstream's host name resolves to this server itself; set connect to "
+                 "the upstream's address");
         return "upstream-is-this-server";
     }
     if (verdict.state == CHECK_GOOD)

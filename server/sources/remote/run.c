@@ -560,7 +560,7 @@ static void request_scan(struct remote *r, struct remote_ask *ask)
 {
     struct remote_source *s = run_source(r, ask->name);
     if (s == NULL) {
-        remote_request_fail(ask, "source not found");
+        remote_request_fail(ask, "source not found: no remote source has this name");
         return;
     }
     struct remote_ask **of_its_kind = ask->dry_run ? &s->dry_asks : &s->asks;
@@ -568,7 +568,7 @@ static void request_scan(struct remote *r, struct remote_ask *ask)
     for (const struct remote_ask *a = *of_its_kind; a != NULL; a = a->next)
         waiting++;
     if (waiting >= SCANS_OF_SOURCE) {
-        remote_request_fail(ask, "busy: too many scans are waiting for it; retry later");
+        remote_request_fail(ask, "busy: too many scans of this source are waiting; retry later");
         return;
     }
     ask->next = *of_its_kind;
@@ -639,7 +639,8 @@ static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_m
         status = CATALOGUE_NOT_FOUND; /* the copy exists now */
     struct remote_host *host = status == CATALOGUE_OK && has_url ? run_host(r, &url) : NULL;
     if (host == NULL) {
-        remote_request_fail(ask, "it is not polled");
+        remote_request_fail(
+            ask, "the sitemap is not polled: no source or site with check = yes watches it");
         return true;
     }
     struct host_part *part = run_part(host, k.site_id);
@@ -664,7 +665,9 @@ static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_m
     if (!check_begin(r, host, due, ask, &why)) {
         if (why != NULL)
             run_enqueue(r, host, k.site_id, due);
-        remote_request_fail(ask, why != NULL ? why : "it is not polled");
+        remote_request_fail(ask, why != NULL ? why
+                                             : "the sitemap is not polled any more: no source or "
+                                               "site with check = yes watches it");
     }
     return true;
 }

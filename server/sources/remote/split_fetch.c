@@ -225,7 +225,7 @@ static void on_answer(struct split_fetch *f)
         return;
     if (e->status == FETCH_STOPPED && !e->decided) {
         snprintf(detail, sizeof detail,
-                 "is larger as sent (compressed) than half of max_spool, in bytes: %" PRIu64,
+                 "is larger as sent (compressed) than half of max_spool (in bytes): %" PRIu64,
                  f->file.max_disk);
         refuse(e, "split-too-large", detail);
         e->decided = true;

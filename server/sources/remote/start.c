@@ -39,7 +39,7 @@ bool remote_start(const struct remote_options *options, struct remote **out, cha
         return true;
     }
     if (r->wanted != NULL)
-        snprintf(why, why_size, "no thread can be made");
+        snprintf(why, why_size, "cannot start the polling thread");
     remote_stop(r);
     return false;
 }

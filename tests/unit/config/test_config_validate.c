@@ -36,7 +36,7 @@ static void test_wholes(void **state)
          "1: [source \"a\"] has both a directory and an upstream; remove one\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\nsplit = yes https://a/b.xml https://a/c.xml\n"
          "split = https://a/b.txt.gz https://a/c.xml https://a/b.txt.xml\n",
-         "1: [source \"a\"]: split must be the URL of a sitemap that the upstream names, such as "
+         "1: [source \"a\"]: split must be the URL of a sitemap that the upstream lists, such as "
          "https://www.example.com/products.xml, not \"yes\"\n1: [source \"a\"]: split names "
          "\"https://a/b.xml\" and \"https://a/b.txt.gz\", which would be the same urlset; remove "
          "one of "
