@@ -47,5 +47,5 @@ struct peers {
 struct peer *peers_enter(struct peers *p, const struct sockaddr *address, uint32_t most);
 /* How many `peer` holds. */
 uint32_t peer_count(const struct peer *peer);
-/* Takes NULL. */
+/* Accepts NULL. */
 void peers_leave(struct peers *p, struct peer *peer);

@@ -24,30 +24,30 @@
 #include "server/http/internal.h"
 
 /* libmicrohttpd's own timeout counts idleness only: a client that drips a byte a second is never
- * idle. So one thread looks at all connections a few times a second and ends the sockets of those
- * that are past their deadline; their threads then see an end of stream and clean up. */
+ * idle. So one thread checks all connections a few times a second and shuts down the sockets of
+ * those past their deadline; their threads then see the end of the stream and clean up. */
 #define SCAN_MS 250
-/* How soon to look again for clients that wait while the listener is full. */
+/* Interval between checks for waiting clients while the listener is full. */
 #define FULL_MS 5
-/* How long to sleep without a connection: the first one wakes the thread. */
+/* Longest sleep without a connection; the first one wakes the thread. */
 #define DOZE_MS 10000
-/* Connections ended in a row, since new ones wait for the lock meanwhile. The scan goes on
- * CUT_SOON_MS later. */
+/* Maximum number of connections ended in one scan, since new ones wait for the lock meanwhile. The
+ * next scan follows after CUT_SOON_MS. */
 #define CUT_MOST    128u
 #define CUT_SOON_MS 2
-/* How long a header or body may go on arriving once the listener stops. */
+/* How long a header or body may continue to arrive once the listener stops. */
 #define STOP_BODY_MS 3000
 
 /* A pipelined request follows its predecessor at once: a connection idle for this long has none. */
 #define IDLE_LOOK_MS 200
-/* Time between two looks at a header or body that is arriving: the library does not report every
+/* Interval between checks of a header or body that is arriving: the library does not report every
  * byte. */
 #define BUSY_LOOK_MS 2000
 
 /* After a crowd has left, its memory is returned to the system: the allocator would keep about 1
  * MiB for each hundred connections. */
 #define CROWD_LEAST  1024u
-#define CROWD_PART   4u    /* it has left if less than a quarter is there */
+#define CROWD_PART   4u    /* a crowd has left if less than a quarter remains */
 #define TRIM_EACH_MS 10000 /* a trim blocks allocations for some milliseconds */
 
 #define RATE_BYTES 1048576u /* for each of these, one timeout is added to a deadline */
@@ -125,9 +125,9 @@ static enum listener_wait wait_of(const struct connection *c)
                                                                    : LISTENER_WAIT_REPLY;
 }
 
-/* A header that is unread in the socket is not late: the server has not looked yet, on a busy
- * machine. Nor is one that its thread is just reading, so nothing may have been unread at the
- * previous scan either. A client that only drips gets at most the same time again. */
+/* A header that is unread in the socket is not late: on a busy machine, the server has not read it
+ * yet. To exclude one that its thread is just reading, nothing may have been unread at the previous
+ * scan either. A client that sends very slowly gets at most the same time again. */
 static bool is_late(struct connection *c, int64_t quiesced, int64_t now)
 {
     int64_t deadline = deadline_of(c, quiesced);
@@ -229,8 +229,8 @@ void deadline_cut_all(struct listener *l)
     pthread_mutex_unlock(&l->connections_lock);
 }
 
-/* Only the LOOK_MOST oldest connections are looked at if one of them has kept the server waiting
- * for WAITING_MS. */
+/* Only the LOOK_MOST oldest connections are checked if one of them has kept the server waiting for
+ * WAITING_MS. */
 #define LOOK_MOST    1024
 #define WAITING_MS   500
 #define RESERVE_PART 64
@@ -295,7 +295,7 @@ static void connection_leave(struct connection *c)
     pthread_mutex_unlock(&l->connections_lock);
 }
 
-/* Since when a header is awaited or arrives, or a body that will be dropped; 0: neither. */
+/* Since when the server waits for a header, or for a body that will be dropped; 0: neither. */
 static int64_t awaits_since(const struct connection *c)
 {
     return atomic_load_explicit(&c->header_since_ms, memory_order_relaxed);
@@ -315,7 +315,8 @@ static int64_t moves_since(const struct connection *c)
                : atomic_load_explicit(&c->reply_since_ms, memory_order_relaxed);
 }
 
-/* Whether the socket has unread bytes or the end of the stream: the server has not looked yet. */
+/* Whether the socket has unread bytes or the end of the stream, which the server has not read
+ * yet. */
 static bool has_come(const struct connection *c)
 {
     struct pollfd peer = {.fd = c->fd, .events = POLLIN | POLLRDHUP};
@@ -358,8 +359,8 @@ static uint32_t end_longest(struct listener *l, uint32_t count, uint32_t most,
 /* Under connections_lock. */
 static void make_room(struct listener *l, uint32_t count, int64_t now)
 {
-    /* All connections of a full listener are looked at only if needed: new ones wait for the lock
-     * meanwhile. */
+    /* All connections of a full listener are checked only if necessary, since new ones wait for the
+     * lock meanwhile. */
     if (end_longest(l, count, LOOK_MOST, awaits_since, now - WAITING_MS) == 0 &&
         end_longest(l, count, UINT32_MAX, awaits_since, now) == 0)
         end_longest(l, count, UINT32_MAX, moves_since, now - READING_MS);
@@ -372,9 +373,9 @@ void connections_make_room(struct listener *l, uint32_t count, int64_t now)
     pthread_mutex_unlock(&l->connections_lock);
 }
 
-/* One place in RESERVE_PART is kept free for new clients: a client that finds none waits in the
- * kernel's queue, perhaps behind a whole crowd, until the threads have ended others. Under
- * connections_lock. */
+/* One place in RESERVE_PART is kept free for new clients: without a free place a client waits in
+ * the kernel's queue, perhaps behind many others, until the threads have ended other connections.
+ * Under connections_lock. */
 static void keep_reserve(struct listener *l)
 {
     uint32_t most = l->options.max_connections - l->options.max_connections / RESERVE_PART;
@@ -420,7 +421,7 @@ static void connection_enter(struct connection *c, const struct sockaddr *addres
     pthread_mutex_unlock(&l->connections_lock);
 }
 
-/* A connection this young may have its first request on the way. */
+/* The first request of a connection this young may still be arriving. */
 #define STOP_FRESH_MS 1000
 
 static bool is_idle(const struct connection *c, int64_t now)
@@ -440,7 +441,8 @@ bool connections_end_idle(struct listener *l)
         if (!is_idle(c, now))
             continue;
         c->ended = true;
-        /* What comes in between is still read (tcp(7) keeps it), and only then the end. */
+        /* Bytes that arrive in between are still read (tcp(7) keeps them), before the end of the
+         * stream. */
         shutdown(c->fd, SHUT_RD);
     }
     bool none = l->connection_count == 0;
@@ -482,7 +484,8 @@ void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_cont
         struct connection *c = connection_new(w, mhd);
         atomic_fetch_add(&w->load, 1);
         w->added--;
-        if (c != NULL) { /* else every request of it is refused: exchange_target finds no context */
+        if (c != NULL) { /* otherwise each of its requests is refused, since exchange_target finds
+                            no context */
             connection_enter(c, address_of(mhd));
             if (is_plain(c))
                 turn_away_plain(c);

@@ -29,7 +29,8 @@ struct counts {
     struct row_times *times; /* [stripe][row] */
 };
 
-/* Threads take stripes in turn; more threads than stripes share, which stays right. */
+/* Threads are assigned to stripes in turn. If there are more threads than stripes, some share one,
+ * which is still correct. */
 static unsigned own_stripe(void)
 {
     static atomic_uint next;

@@ -24,7 +24,7 @@ struct counts_answer {
     size_t row;
     unsigned status;
     enum counts_encoding encoding;
-    enum coding offered; /* by the client; not counted if Accept-Encoding was not read */
+    enum coding offered; /* accepted by the client; not counted if Accept-Encoding was not read */
     uint64_t bytes;      /* of the body */
     uint64_t received;   /* of the request's body */
     uint64_t took_ns;
@@ -38,12 +38,12 @@ struct counts_sums {
 
 /* For `rows` routes. NULL when out of memory. */
 struct counts *counts_new(size_t rows);
-/* Takes NULL. */
+/* Accepts NULL. */
 void counts_free(struct counts *c);
 /* Any thread, no lock. An answer with a status outside 100 to 599 is not counted. */
 void counts_add(struct counts *c, const struct counts_answer *answer);
 uint64_t counts_get(const struct counts *c, size_t row, unsigned status);
-/* How long the row's requests took, by histogram_times. */
+/* Durations of the row's requests, by histogram_times. */
 void counts_times(const struct counts *c, size_t row, struct histogram_values *out);
 void counts_sum(const struct counts *c, struct counts_sums *out);
 

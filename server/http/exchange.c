@@ -22,11 +22,12 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
-#define TARGET_MAX       8192u   /* bytes of a request target; longer: 414 */
-#define FIELDS_MAX       100u    /* of a request's header; more: 431. POOL_BESIDE_HEADER has them */
-#define STREAM_KEEPS     393216u /* of a body that is parsed as it arrives: its longest item */
-#define IGNORED_BODY_MAX 8192u   /* a body where none belongs: read and dropped up to here */
-/* The library's memory that a request line must leave: in less, a header may not fit. */
+#define TARGET_MAX   8192u   /* bytes of a request target; longer: 414 */
+#define FIELDS_MAX   100u    /* of a request's header; more: 431. POOL_BESIDE_HEADER has them */
+#define STREAM_KEEPS 393216u /* of a body that is parsed as it arrives: its longest item */
+#define IGNORED_BODY_MAX                                                                           \
+    8192u /* a body where none is expected: up to this size it is read and dropped */
+/* Memory of the library that a request line must leave free, so that a header fits. */
 #define LEAST_BEHIND_LINE 1024u
 
 /* ---- How a request waits -------------------------------------------------------------------
@@ -59,7 +60,7 @@ static bool wait_reserve(struct exchange *e)
     return e->reserved;
 }
 
-/* Gives the place back if the request has one. */
+/* Releases the place of the request, if it has one. */
 static void wait_release(struct exchange *e)
 {
     if (!e->reserved)
@@ -91,12 +92,12 @@ static void resume(struct worker *worker, struct MHD_Connection *mhd)
     worker_wake(worker);
 }
 
-/* After HANDLE_LATER: true where the connection is suspended or about to be called again, false
- * where request_resume has come already and the caller goes on at once. */
+/* After HANDLE_LATER: true if the connection is suspended or will be called again; false if
+ * request_resume was already called, so that the caller continues at once. */
 static bool wait_begin(struct exchange *e)
 {
     e->later = true;
-    if (!e->reserved) { /* a hook that did not ask: counted all the same */
+    if (!e->reserved) { /* the hook did not reserve a place: count the request nevertheless */
         e->reserved_of = 0;
         e->reserved = site_uses_take(&e->connection->listener->waiting, 0, 1, UINT64_MAX);
     }
@@ -112,7 +113,7 @@ static bool wait_begin(struct exchange *e)
     return true;
 }
 
-/* True where a wait was resumed; acquires what the other thread wrote, and ends the wait. */
+/* True if a wait was resumed; acquires what the other thread wrote, and ends the wait. */
 static bool wait_ended(struct exchange *e)
 {
     if (!e->later || atomic_load(&e->wait) != WAIT_RESUMED)
@@ -132,7 +133,7 @@ bool request_is_gone(const struct request *request)
 {
     if (request->exchange == NULL)
         return false;
-    /* Nobody closes it while the request waits. */
+    /* The descriptor stays open while the request waits. */
     struct pollfd fd = {.fd = request->exchange->connection->fd, .events = POLLRDHUP};
     return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
@@ -151,8 +152,8 @@ void request_resume(struct request *request)
     struct listener *l = e->connection->listener;
     struct worker *worker = e->connection->worker;
     struct MHD_Connection *mhd = e->mhd;
-    /* From the exchange on, the connection's thread may complete the request; a stop waits for
-     * this thread to be out of libmicrohttpd before it ends the daemon. */
+    /* After the exchange of `wait`, the connection's thread may complete the request. A stop does
+     * not end the daemon until this thread has left libmicrohttpd. */
     atomic_fetch_add(&l->resuming, 1);
     if (atomic_exchange(&e->wait, WAIT_RESUMED) == WAIT_SUSPENDED)
         resume(worker, mhd);
@@ -167,7 +168,8 @@ static bool decline(struct exchange *e, unsigned status, const char *code, const
     return false;
 }
 
-/* Names the accepted types: a client for which none was set often sends that of a form. */
+/* The answer names the accepted types: clients without a configured type often send that of a
+ * form. */
 static bool refuse_type(struct exchange *e, const char *const *types)
 {
     char detail[256] = "Content-Type must be ";
@@ -183,8 +185,8 @@ static bool refuse_type(struct exchange *e, const char *const *types)
     return decline(e, 415, "content-type-not-supported", detail);
 }
 
-/* The host that the client requested: a listed proxy sends it in X-Forwarded-Host, where the last
- * of the list is what the proxy itself added. Cut out of the header in place. */
+/* The host that the client requested: a trusted proxy sends it in X-Forwarded-Host, whose last
+ * element the proxy itself added. Extracted from the header in place. */
 static const char *effective_host(struct exchange *e)
 {
     const char *forwarded = e->headers.value[HEADER_X_FORWARDED_HOST];
@@ -196,7 +198,7 @@ static const char *effective_host(struct exchange *e)
     return last + strspn(last, " \t");
 }
 
-/* The client: the connection's peer, or the client that a listed proxy speaks for. */
+/* The client: the connection's peer, or the client that a trusted proxy names. */
 static const char *effective_peer(struct exchange *e)
 {
     const struct connection *c = e->connection;
@@ -214,7 +216,7 @@ static void initialise(struct exchange *e)
 {
     struct request *request = &e->request;
 
-    e->row = e->connection->listener->options.route_count + 1; /* until it has a route */
+    e->row = e->connection->listener->options.route_count + 1; /* used until it has a route */
     e->started_ns = clock_now_ns();
     request->path = "";
     request->peer = e->connection->peer;
@@ -234,7 +236,7 @@ static void identify(struct exchange *e)
         request->id = request_id_make(e->own_id);
 }
 
-/* `method`: NULL where it is not known. */
+/* `method`: NULL if it is not known. */
 static void fill(struct exchange *e, const char *method, const char *version)
 {
     struct request *request = &e->request;
@@ -258,8 +260,8 @@ static bool decline_target(struct exchange *e)
     return decline(e, 414, "uri-too-long", "the request target is too long");
 }
 
-/* Checks the message itself. False: the reply is filled; `*fatal` as in exchange_open. The size of
- * the header is checked early: a large one leaves the library no room for a reply. */
+/* Checks the message itself. False: the reply is filled; `*fatal` as in exchange_open. Checks the
+ * size of the header early, since a large one leaves the library no room for a reply. */
 static bool check_message(struct exchange *e, bool *fatal)
 {
     const struct listener *l = e->connection->listener;
@@ -393,8 +395,8 @@ static bool check_body(struct exchange *e)
     return true;
 }
 
-/* The first call, headers known and no body read. True: go on with the request;
- * false: the reply is filled. `*fatal`: it must be sent now and the connection closed. */
+/* The first call: the header is complete, nothing of the body was read. True: continue with the
+ * request; false: the reply is filled. `*fatal`: send it now and close the connection. */
 static bool exchange_open(struct exchange *e, bool *fatal)
 {
     const struct listener_options *options = &e->connection->listener->options;
@@ -421,7 +423,7 @@ static void clear(struct exchange *e)
     atomic_init(&e->wait, WAIT_NONE);
 }
 
-/* Sends a reply that was filled before the request was whole. */
+/* Sends a reply that was filled before the request was complete. */
 static enum MHD_Result refuse(struct exchange *e, bool fatal)
 {
     e->replied = true;
@@ -523,7 +525,7 @@ void *exchange_target(void *cls, const char *uri, struct MHD_Connection *mhd)
     counts_begin(l->counts);
     /* The library splits the target in place: path and query as they came are in this copy. */
     size_t len = strlen(uri);
-    e->version = uri + len + 1; /* where it is in 0.9.75: for refuse_unasked */
+    e->version = uri + len + 1; /* its address in libmicrohttpd 0.9.75: for refuse_unasked */
     if (len > TARGET_MAX)
         e->target_too_long = true;
     else
@@ -545,8 +547,8 @@ static enum MHD_Result refuse_with(struct exchange *e, unsigned status, const ch
     return refuse(e, false);
 }
 
-/* All of the body that has arrived is consumed. If no more arrives, is_left checks the connection.
- */
+/* The received part of the body is consumed. If no more arrives, is_left checks whether the client
+ * has left. */
 static void await_more(struct exchange *e)
 {
     atomic_store_explicit(&e->connection->idle_since_ms, clock_coarse_ms(), memory_order_relaxed);
@@ -568,7 +570,7 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     fill(e, method, version);
     if (e->lingering) /* refuse_target has replied */
         return MHD_YES;
-    /* Also without a body: if the library waits for one, it must not wait for ever. */
+    /* Also without a body: if the library waits for one, it must not wait forever. */
     e->body_start_ms = clock_coarse_ms();
     deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, 0);
     if (!exchange_open(e, &fatal))
@@ -600,7 +602,8 @@ static enum MHD_Result refuse_waiting(struct exchange *e)
     return MHD_YES;
 }
 
-/* Gives one piece to the hook. `*suspended`: it is not consumed yet. False: the reply is filled. */
+/* Passes one piece to the hook. `*suspended`: it is not consumed yet. False: the reply is
+ * filled. */
 static bool give_piece(struct exchange *e, const char *bytes, size_t len, bool *suspended)
 {
     struct request *request = &e->request;
@@ -638,7 +641,7 @@ static bool give_piece(struct exchange *e, const char *bytes, size_t len, bool *
     return handled != HANDLED && request->reply.status == 0;
 }
 
-/* Reports how much of the body is in memory. */
+/* Accounts for the part of the body that is in memory. */
 static void keep_body(struct exchange *e, uint64_t seen_before)
 {
     uint64_t most = e->request.route->body == NULL ? UINT64_MAX : STREAM_KEEPS;
@@ -726,7 +729,7 @@ enum MHD_Result exchange_handle(void *cls, struct MHD_Connection *mhd, const cha
     (void)mhd;
     (void)url;
     if (e == NULL)
-        return MHD_NO; /* out of memory when it connected */
+        return MHD_NO; /* out of memory when the connection was made */
     if (!e->begun)
         return first_call(e, method, version);
     if (*upload_size > 0)
@@ -812,7 +815,8 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
     if (e->target != e->target_inline)
         free(e->target);
     e->target = NULL;
-    /* Nothing announces the next request: one deadline for the idle time and its header. */
+    /* The start of the next request is not reported: one deadline covers the idle time and its
+     * header. */
     int64_t now = clock_coarse_ms();
     deadline_set_body(e->connection, now, l->idle_timeout_ms + l->header_timeout_ms, 0);
     atomic_store_explicit(&e->connection->idle_since_ms, now, memory_order_relaxed);

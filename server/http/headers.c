@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A request's header, from the library's records to what the exchange may rely on, in this order:
- * how it is taken over (header_read), where libmicrohttpd 0.9.75 has folded, hidden or cut fields;
- * the client that a listed proxy speaks for (forwarded_client); ids of requests; which route a path
- * leads to (route_match); and what a request must not be (check_…): framing that two servers read
- * differently, an invalid Host or target. All but the first works on texts alone. */
+/* Reads and checks a request's header, in this order: takes it over from the library (header_read)
+ * and detects fields that libmicrohttpd 0.9.75 has folded, hidden or cut; finds the client behind a
+ * trusted proxy (forwarded_client), the request's id and its route (route_match); and rejects
+ * (check_…) framing that two servers read differently, and an invalid Host or target. Only
+ * header_read uses the library. */
 #include "server/http/headers.h"
 
 #include <arpa/inet.h>
@@ -50,7 +50,7 @@ bool parser_is_strict(void)
 
 struct reading {
     struct header_scan *scan;
-    const char *end; /* of the last text that came: of a value, or of the request line */
+    const char *end; /* end of the last text that arrived: of a value, or of the request line */
 };
 
 /* Whether the library appended a folded line (RFC 9112 5.2) to the name of the previous field. It
@@ -62,7 +62,7 @@ static bool is_folded(const char *name, size_t name_len, const char *value)
 }
 
 /* Whether only line ends, at most `most` bytes, are between two texts: they are NULs at this point,
- * two for CR LF. The part of a value that a NUL hides (RFC 9110 5.5) would be there too. */
+ * two for CR LF. The part of a value that a NUL hides (RFC 9110 5.5) would be there, too. */
 static bool only_line_ends(const char *from, uintptr_t to, unsigned most)
 {
     uintptr_t len = to - (uintptr_t)from;
@@ -97,8 +97,7 @@ void header_read_prepare(struct MHD_Connection *mhd, const char *target)
 
     if (mark != NULL && mark[1] != '\0')
         mark[1] = '\0';
-    /* If there is no room for this, the library reads the cookies, and has no room for any of them.
-     */
+    /* If there is no room for this, the library reads the cookies, but has no room to store any. */
     MHD_set_connection_value(mhd, MHD_HEADER_KIND, no_cookie, "");
 }
 
@@ -143,7 +142,7 @@ static bool cut_port(const struct scan *element, char host[INET6_ADDRSTRLEN])
     return true;
 }
 
-/* As the addresses of peers are written (address_peer). */
+/* In the form of peers' addresses (address_peer). */
 static bool read_address(const struct scan *element, char out[INET6_ADDRSTRLEN])
 {
     char host[INET6_ADDRSTRLEN];
@@ -186,7 +185,7 @@ bool forwarded_client(const char *list, const struct address_range *trusted, siz
     while (left.at < left.end) {
         struct scan element = last_element(&left);
         if (element.at == element.end)
-            continue; /* empty elements count for nothing (RFC 9110 5.6.1.2) */
+            continue; /* empty elements are ignored (RFC 9110 5.6.1.2) */
         if (!read_address(&element, address))
             break;
         strcpy(out, address);
@@ -224,7 +223,7 @@ bool request_id_check(const char *text)
     return len > 0;
 }
 
-/* A permutation of all numbers (splitmix64), so that neighbours look different and stay so. */
+/* A permutation of all numbers (splitmix64): neighbours look different, and no two become equal. */
 static uint64_t mix(uint64_t n)
 {
     n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9u;
@@ -244,7 +243,7 @@ const char *request_id_make(char out[REQUEST_ID_SIZE])
     return out;
 }
 
-/* True where `path` fits `pattern`; a {…} takes one segment that is not empty. */
+/* True if `path` matches `pattern`; {…} matches one segment that is not empty. */
 static bool fits(const char *pattern, const char *path, const char **tail, size_t *tail_len)
 {
     const char *open = strchr(pattern, '{');
@@ -411,7 +410,7 @@ bool check_host(const char *host)
 
     if (host[len] == '\0')
         return len > 0 || host[0] == '\0';
-    /* A port alone belongs to no http URL (RFC 9110 4.2.1). */
+    /* No http URL has a port without a host (RFC 9110 4.2.1). */
     return len > 0 && host[len] == ':' && is_port(host + len + 1);
 }
 
@@ -479,8 +478,8 @@ enum target_status check_target(char *target, const char *host, const char **pat
     if (host != NULL)
         return strlen(host) == len && strncasecmp(host, start, len) == 0 ? TARGET_OK
                                                                          : TARGET_OTHER_HOST;
-    /* HTTP/1.0 without Host. Moved one byte down, over the second slash, to make room for its NUL
-     * beside a path that stays where it is. */
+    /* HTTP/1.0 without Host. Moves the authority one byte down, over the second slash, to make room
+     * for its NUL before the path, which stays in place. */
     memmove(start - 1, start, len);
     start[len - 1] = '\0';
     *authority = start - 1;

@@ -14,11 +14,11 @@
 #include "server/http/address.h"
 #include "server/http/request.h"
 
-/* Why the framing cannot be trusted: a sentence, or NULL where it can. `version` is HTTP/1.x. */
+/* Why the framing cannot be trusted, a sentence; NULL: it can. `version` is HTTP/1.x. */
 const char *check_framing(const struct header_scan *scan, const char *version);
-/* The announced length. False if none exists, or it is not a number up to INT64_MAX. */
+/* The announced length. False: it is missing, or not a number up to INT64_MAX. */
 bool check_content_length(const struct header_scan *scan, uint64_t *out);
-/* True where Expect asks for 100 (RFC 9110 10.1.1). */
+/* True if Expect asks for 100 (RFC 9110 10.1.1). */
 bool check_expects_continue(const struct header_scan *scan, const char *version);
 
 /* A Host header's value: a name or IP literal, with or without a port; empty for a target that has
@@ -26,18 +26,17 @@ bool check_expects_continue(const struct header_scan *scan, const char *version)
 bool check_host(const char *host);
 /* A host that no DNS answer can redirect: an IP literal or "localhost", with or without a port. */
 bool check_host_is_local(const char *host);
-/* True where `host`, a Host header, is one of `allowed` (names, with or without a port; any case).
- */
+/* True if `host`, a Host header, is one of `allowed` (names, with or without a port; any case). */
 bool check_host_is_listed(const char *host, const char *const *allowed, size_t count);
 
 enum target_status { TARGET_OK, TARGET_ASTERISK, TARGET_MALFORMED, TARGET_OTHER_HOST };
-/* Splits a request target (RFC 9112 3.2) in place into `*path`, raw, and `*query`, NULL where there
- * is no '?'. In absolute form its authority must be `host` (any case); if `host` is NULL,
- * `*authority` gets the authority, which is NULL otherwise. */
+/* Splits a request target (RFC 9112 3.2) in place into `*path`, raw, and `*query`, NULL without a
+ * '?'. In absolute form its authority must be `host` (any case); if `host` is NULL, `*authority`
+ * gets the authority, which is NULL otherwise. */
 enum target_status check_target(char *target, const char *host, const char **path,
                                 const char **query, const char **authority);
 
-/* True where the media type of `content_type` (parameters aside) is one of `allowed`. */
+/* True if the media type of `content_type`, without parameters, is one of `allowed`. */
 bool check_content_type(const char *content_type, const char *const *allowed);
 
 /* Decodes percent-encoding of one segment. False if malformed or out of memory (then out->failed is
@@ -65,7 +64,7 @@ void header_read_prepare(struct MHD_Connection *mhd, const char *target);
 void header_read(struct MHD_Connection *mhd, const char *method, const char *version,
                  struct header_scan *scan);
 
-/* The client, as a listed proxy reports it. */
+/* The client that a trusted proxy reports. */
 
 /* Finds the client's address in an X-Forwarded-For list, "client, proxy, proxy": the last address
  * outside the trusted ranges, since anyone may have written those before it; if all are trusted,
@@ -87,7 +86,7 @@ bool request_id_check(const char *text);
  * not a secret. Returns `out`. */
 const char *request_id_make(char out[REQUEST_ID_SIZE]);
 
-/* Which route a path and a method lead to. Pure, thread safe. */
+/* Finds the route for a path and a method. Pure, thread safe. */
 
 struct route_match {
     const struct route *route; /* NULL: `allowed` 0: no such path; else: not with this method */

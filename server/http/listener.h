@@ -20,11 +20,11 @@ struct readers;
 struct completion {
     const struct request *request;
     const char *listener, *route; /* their names in metrics */
-    const char *method, *version; /* as they came */
+    const char *method, *version; /* as received */
     const char *path, *query;     /* likewise */
     const char *referer, *user_agent;
     unsigned status;
-    bool whole; /* all of the reply has left */
+    bool whole; /* the complete reply was sent */
     uint64_t body_bytes;
     uint64_t micros;
 };
@@ -32,31 +32,32 @@ struct completion {
 /* A socket to listen on. */
 struct listener_socket {
     int fd;
-    bool given; /* it listens already, and the process that handed it over keeps it: connections
-                 * that are not accepted are left to the next process */
+    bool given; /* it listens already, and the process that passed it keeps it, so connections that
+                   are not accepted remain for the next process */
 };
 
 struct listener_options {
     const char *name;    /* "public" or "admin": metrics label, problem texts */
     const char *address; /* "0.0.0.0:8080", "[::]:8080", "127.0.0.1:0" */
-    /* Bound already; the listener takes it over where it starts. NULL: `address` is opened. */
+    /* A socket that is already bound; the listener takes it over when it starts. NULL: it opens
+     * `address`. */
     const struct listener_socket *socket;
     unsigned threads; /* 0: one for each core */
     uint32_t max_connections;
     uint32_t max_connections_per_address; /* 0: no limit */
     uint32_t header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
     uint32_t max_header_bytes;
-    /* For requests of little work: its threads have short time slices, and so run soon after they
-     * wake (listening.c). */
+    /* For short requests: its threads get short time slices, so that they run soon after they wake
+     * (listening.c). */
     bool short_slices;
-    bool tls; /* speaks https, with the pair of tls_use */
+    bool tls; /* serves https, with the pair of tls_use */
     enum tls_side tls_side;
     uint32_t max_suspended;
     bool problem_json; /* errors as problem+json (admin) or short text (public) */
     bool request_ids;  /* each request has an id (X-Request-Id), sent back in the reply: the
                         * client's if it is well-formed, else a generated one */
-    bool check_host;   /* admin: Host must be an IP address, localhost or one of
-                          `allowed_hosts` (DNS rebinding), or its own */
+    bool check_host;   /* admin: Host must be an IP address, localhost, its own or one of
+                          `allowed_hosts` (against DNS rebinding) */
     size_t allowed_host_count;
     const char *const *allowed_hosts;
     const char *own_host; /* with its port; NULL: none */
@@ -64,15 +65,15 @@ struct listener_options {
     const char *const *trusted_proxies;
     size_t route_count;
     const struct route *routes; /* borrowed; fixed paths */
-    /* For paths that no fixed route has: the catch-all (public pages). NULL: 404. */
+    /* The catch-all for paths without a fixed route (public pages). NULL: 404. */
     const struct route *fallback;
     struct readers *readers; /* shared by all listeners; borrowed; NULL: none */
     void *context;           /* for every hook of every route */
     /* Checks `Authorization` for routes with a `role`: fills token_name and grant, or fills a reply
      * (401, 429) and returns false. Must not block. */
     bool (*authorise)(void *context, struct request *request);
-    /* With `tls`: a client spoke plain HTTP, was answered 400 and closed. On the acceptor's thread;
-     * may be NULL. Must not block. */
+    /* With `tls`: a client sent plain HTTP, got 400, and was closed. On the accepting thread; may
+     * be NULL. Must not block. */
     void (*spoke_plain)(void *context, const char *peer);
     /* One call per completed request, on the HTTP thread; for logs; may be NULL. Must not block. */
     void (*completed)(void *context, const struct completion *completion);
@@ -86,13 +87,13 @@ bool listener_start(const struct listener_options *options, struct listener **ou
 void listener_retune(struct listener *l, const struct listener_options *options);
 /* "127.0.0.1:34567", with the real port. Borrowed. */
 const char *listener_address(const struct listener *l);
-/* How long a reply may go on being sent once its listener stops: so long can a client that reads
- * nothing delay the stop. */
+/* How long a reply may still be sent after its listener stops: a client that reads nothing delays
+ * the stop by at most this. */
 #define LISTENER_STOP_REPLY_MS 5000
-/* Stops accepting; a second and a half later, handlers that would wait begin to answer 503. */
+/* Stops accepting; after another 1.5 seconds, handlers that would wait answer 503. */
 void listener_quiesce(struct listener *l);
 /* Waits until no request is active (at most `timeout_ms`), then stops the daemon. All suspended
- * requests must have been resumed by then. Takes NULL. */
+ * requests must have been resumed by then. Accepts NULL. */
 void listener_stop(struct listener *l, uint32_t timeout_ms);
 
 /* Requests answered, for metrics: calls `each` for every (route label, status) seen. */
@@ -100,9 +101,8 @@ void listener_counts(const struct listener *l,
                      void (*each)(void *context, const char *route, unsigned status,
                                   uint64_t count),
                      void *context);
-/* Likewise for every route label that was asked for: how long its requests took, by
- * histogram_times, from the header's end until the last byte of the reply was handed to the kernel.
- */
+/* The same for the durations of requests by route label, by histogram_times: from the end of the
+ * header until the last byte of the reply was passed to the kernel. */
 void listener_times(const struct listener *l,
                     void (*each)(void *context, const char *route,
                                  const struct histogram_values *took),
@@ -113,7 +113,7 @@ int64_t listener_stale_ms(const struct listener *l);
 /* Connections now open, and suspended. */
 void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended);
 
-/* What a connection was too slow at when it was cut. */
+/* What a connection was doing too slowly when it was cut. */
 enum listener_wait {
     LISTENER_WAIT_HEADER, /* the next request: idle, or its header came too slowly */
     LISTENER_WAIT_BODY,
@@ -123,13 +123,14 @@ enum listener_wait {
 
 struct listener_totals {
     struct counts_sums sums;
-    uint64_t
-        aborted; /* requests that ended before their reply was out: the client left or was cut */
+    uint64_t aborted; /* requests that ended before their reply was sent: the client disconnected or
+                         was cut off */
     uint64_t accepted;
-    uint64_t failed;     /* could not be accepted or given to a thread: descriptors, memory */
-    uint64_t full;       /* times that clients had to wait in the kernel: every place was taken */
-    uint64_t over_limit; /* ended at once: too many of one address */
-    uint64_t evicted;    /* ended to make room for others: idle or slow for longest */
+    uint64_t failed; /* could not be accepted or given to a thread: descriptors, memory */
+    uint64_t full;   /* times that clients had to wait in the kernel's queue, since all places were
+                        taken */
+    uint64_t over_limit; /* ended at once: too many connections from one address */
+    uint64_t evicted; /* ended to make room for others: those that were idle or slow for longest */
     uint64_t late[LISTENER_WAITS];
     uint32_t max_connections, max_suspended;
 };

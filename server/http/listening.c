@@ -54,10 +54,10 @@ static size_t unescape_nothing(void *cls, struct MHD_Connection *mhd, char *text
 static bool daemon_start(struct worker *w)
 {
     struct listener *l = w->listener;
-    /* It neither listens nor has a thread. Its own listening stops for good where descriptors run
-     * out while it has no connection, and in 0.9.75 a connection that MHD_add_connection hands to a
-     * thread of a full daemon leaves a lock locked. TURBO: it reads a new connection at once, and
-     * closes one without shutdown(2). */
+    /* The daemon neither listens nor has threads. Its own listening would stop forever if
+     * descriptors ran out while it has no connection, and in 0.9.75 a connection that
+     * MHD_add_connection passes to a thread of a full daemon leaves a lock locked. TURBO: it reads
+     * a new connection at once, and closes one without shutdown(2). */
     unsigned flags =
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     size_t memory = (size_t)l->options.max_header_bytes + POOL_BESIDE_HEADER;
@@ -74,7 +74,7 @@ static bool daemon_start(struct worker *w)
         more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0,
                                                 (void *)(intptr_t)TLS_PRIORITIES};
     } else {
-        flags |= MHD_USE_TURBO; /* with TLS it would leave out the alert that ends a session */
+        flags |= MHD_USE_TURBO; /* with TLS it would omit the alert that ends a session */
     }
     /* Not MHD_OPTION_STRICT_FOR_CLIENT in 0.9.75: all it adds there is a check of Host and of
      * spaces in the target, answered with a header sent twice or not at all. headers.c does both.
@@ -98,10 +98,10 @@ static bool wait_for(struct worker *w, int fd)
     return epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-#define ROUND     10   /* accepted in a row, so that those before them are served */
-#define LAST_MOST 4096 /* accepted by a stop at most: later ones came after it */
-#define ROOM_PART 64   /* a full listener frees one place in so many at a time */
-#define PAUSE_MS  100  /* for descriptors or memory to come free */
+#define ROUND     10   /* accepted in a row, then earlier connections are served */
+#define LAST_MOST 4096 /* accepted at most by a stop: later ones arrived after it */
+#define ROOM_PART 64   /* a full listener frees this fraction of the places at a time */
+#define PAUSE_MS  100  /* pause until descriptors or memory may be free again */
 
 static bool is_full(const struct worker *w)
 {
@@ -132,7 +132,7 @@ static void accept_some(struct worker *w, int most)
         if (fd >= 0) {
             atomic_fetch_add_explicit(&l->accepted, 1, memory_order_relaxed);
             w->added++;
-            /* A refusal, without memory, closes the descriptor. */
+            /* If it fails (out of memory), it closes the descriptor. */
             if (MHD_add_connection(w->daemon, fd, (const struct sockaddr *)&peer, size) !=
                 MHD_YES) {
                 w->added--;
@@ -150,8 +150,8 @@ static void accept_some(struct worker *w, int most)
     }
 }
 
-/* Listens if there is a place for another connection, and only then: a socket that is ready would
- * not let the thread sleep. */
+/* Waits for the listening socket only if there is a place for another connection; otherwise a ready
+ * socket would keep the thread from sleeping. */
 static void listen_or_not(struct worker *w)
 {
     if (w->paused_until_ms != 0 && clock_coarse_ms() >= w->paused_until_ms)
@@ -194,7 +194,7 @@ static void accept_last(struct worker *w)
         accept_some(w, LAST_MOST);
     w->quiesced = true;
     listen_or_not(w);
-    serve(w); /* from here on each is among the listener's connections */
+    serve(w); /* from here on the listener has its connections */
     sem_post(&l->quiesced);
 }
 
@@ -273,7 +273,7 @@ static bool look(struct listener *l)
 
     if (!l->accepting)
         return false;
-    /* In this order: a client that is accepted meanwhile is not the one that has to make room. */
+    /* In this order, so that a client accepted meanwhile is not the one that must make room. */
     int64_t now = clock_coarse_ms();
     for (unsigned i = 0; i < l->worker_count; i++)
         full = full && is_full(&l->workers[i]);
@@ -295,7 +295,7 @@ bool listener_look(struct listener *l)
 
 #define STOP_POLL_MS  2
 #define STOP_IDLE_MS  1500  /* for connections without a request to end by themselves */
-#define STOP_GRACE_MS 10000 /* after the sockets are cut: for what is still suspended */
+#define STOP_GRACE_MS 10000 /* after the sockets are cut: time for suspended requests */
 
 static unsigned thread_count(const struct listener_options *options)
 {
@@ -399,7 +399,7 @@ static void stop_workers(struct listener *l)
 static void listener_free(struct listener *l)
 {
     stop_workers(l);
-    thread_stop(&l->deadline_thread); /* before what it looks at */
+    thread_stop(&l->deadline_thread); /* before the objects that it uses */
     if (l->listen_fd >= 0)
         close(l->listen_fd);
     free(l->workers);
@@ -454,8 +454,8 @@ static bool open_socket(struct listener *l, const struct listener_options *optio
 /* Starts the workers. Their threads inherit short time slices, if configured. */
 static bool start_answering(struct listener *l)
 {
-    int silent_s = 1;   /* a client that says nothing is accepted after about that */
-    if (l->options.tls) /* see is_plain; without it, plain HTTP is closed in silence */
+    int silent_s = 1;   /* a silent client is accepted after about this time */
+    if (l->options.tls) /* see is_plain; otherwise plain HTTP would be closed without an answer */
         setsockopt(l->listen_fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent_s, sizeof silent_s);
     bool shortened = l->options.short_slices && slice_shorten();
     bool started = start_workers(l);
@@ -524,7 +524,7 @@ void listener_quiesce(struct listener *l)
             continue; /* EINTR */
     pthread_mutex_lock(&l->accept_lock);
     l->accepting = false;
-    /* Never shut down: a socket handed over goes on listening for its other holders. */
+    /* Not shut down: a socket that was passed continues to listen for its other holders. */
     close(l->listen_fd);
     l->listen_fd = -1;
     pthread_mutex_unlock(&l->accept_lock);
@@ -537,7 +537,7 @@ bool listener_refuses(const struct listener *l)
     return since != 0 && clock_coarse_ms() - since >= STOP_IDLE_MS;
 }
 
-/* True where no request is active and nobody is about to resume one. */
+/* True if no request is active and no thread is about to resume one. */
 static bool is_quiet(struct listener *l)
 {
     return counts_active(l->counts) == 0 && atomic_load(&l->resuming) == 0;
@@ -566,8 +566,8 @@ void listener_stop(struct listener *l, uint32_t timeout_ms)
     listener_quiesce(l);
     if (!wait_quiet(l, timeout_ms)) {
         deadline_cut_all(l);
-        /* The library aborts the process if a connection is suspended. If code broke its promise to
-         * resume one, the listener is rather never freed. */
+        /* The library aborts the process if a connection is still suspended. If a request was never
+         * resumed (a bug), do not free the listener. */
         if (!wait_quiet(l, STOP_GRACE_MS) && site_uses_taken(&l->waiting) > 0)
             return;
     }

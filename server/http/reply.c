@@ -41,7 +41,7 @@ static bool is_page(const struct resource *r)
     return r->held.kind == HELD_PAGE;
 }
 
-/* The part to send: of GET alone (RFC 9110 14.2), and not if If-Range names another version. */
+/* The part to send: only for GET (RFC 9110 14.2), and not if If-Range names another version. */
 static enum range_kind choose_part(const struct request *request, const struct validators *own,
                                    uint64_t size, uint64_t *first, uint64_t *len)
 {
@@ -112,7 +112,7 @@ void resource_reply(struct request *request, struct resource *r, bool as_file,
 
 /* ---- a response --------------------------------------------------------------------------- */
 
-/* The reader of HEAD and 304, which have the length of a body but never send one. */
+/* The reader for HEAD and 304, which announce the length of a body but never send it. */
 static ssize_t no_bytes(void *cls, uint64_t position, char *buffer, size_t max)
 {
     (void)cls;
@@ -207,7 +207,8 @@ static bool add_advice(struct MHD_Response *response, const struct reply *reply)
         !add(response, "X-Robots-Tag", "noindex") ||
         !add(response, "Accept-Ranges", is_page(reply->resource) ? "none" : "bytes"))
         return false;
-    /* XML of other authors at the site's own origin: XHTML in it must not run scripts there. */
+    /* XML of other authors is served at the site's origin: XHTML in it must not run scripts
+     * there. */
     if (!is_page(reply->resource) && !add(response, "Content-Security-Policy", "script-src 'none'"))
         return false;
     if (reply->status != 206)
@@ -271,7 +272,7 @@ static void inflation_free(void *cls)
     free(cls);
 }
 
-/* A response that has the whole page, which is small. */
+/* A response with the whole page, which is small. */
 static struct MHD_Response *make_inflated(const struct resource *s)
 {
     size_t size = s->raw_len;
@@ -317,7 +318,7 @@ static struct MHD_Response *make_inflating(const struct resource *s)
 /* The attachment of a page. The responses point into its buffer without a reference to it: the
  * request that queues one has it, until it is completed (resource.h). */
 struct page_responses {
-    /* By representation; that of identity is for HEAD only: it has no bytes. */
+    /* By representation; the one of identity is only for HEAD, since it has no bytes. */
     struct MHD_Response *whole[REPRESENTATIONS], *not_modified[REPRESENTATIONS];
 };
 
@@ -362,7 +363,7 @@ bool page_response_attach(void *cache, struct resource *s)
 
 /* ---- on its way out ----------------------------------------------------------------------- */
 
-/* Enters the reader, however small the part is that is sent: all of the resource is held for it. */
+/* Enters the reader even if only a small part is sent, since the whole resource is held for it. */
 static bool enter(const struct recipient *to, struct resource *r, uint64_t bytes, bool inflate)
 {
     if (to->readers == NULL || bytes == 0 ||
@@ -403,7 +404,8 @@ enum resource_send resource_send_queue(struct MHD_Connection *mhd, const struct 
         response = own;
     }
     enum MHD_Result result = MHD_NO;
-    /* The prebuilt one of a page never says so: at a stop, pipelined requests are answered too. */
+    /* The prebuilt response of a page never has it, so at a stop pipelined requests are still
+     * answered. */
     bool close = to->close && own != NULL && !inflate;
     if (response != NULL && (!close || add(own, "Connection", "close")))
         result = MHD_queue_response(mhd, reply->status, response);

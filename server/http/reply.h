@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* How a resource is answered: which representation, whether the client has it already, which part
- * of it (RFC 9110 12.5.3, 13.2.2, 14.2), and the responses that libmicrohttpd sends.
+/* Answers with a resource: chooses the representation, 304 if the client already has it, and the
+ * range (RFC 9110 12.5.3, 13.2.2, 14.2), and makes the responses that libmicrohttpd sends.
  *
  * A page has its responses made once, when it is published; all threads queue them for every 200,
  * 304 and HEAD. The response for a file, for a part, or for a page that is inflated as it is sent
@@ -29,12 +29,13 @@ void resource_cut(void *readers, enum held_kind kind, uint64_t bytes);
 
 /* ---- internal to server/http/ ------------------------------------------------------------- */
 
-/* libmicrohttpd 1.0 can leave Content-Length away, for which some clients wait for a body; older
- * ones always send one. */
+/* libmicrohttpd 1.0 can omit Content-Length, which makes some clients wait for a body; older
+ * versions always send it. */
 #define NOT_MODIFIED_HAS_LENGTH (MHD_VERSION < 0x00097701)
 
 /* A response for 304, to which the caller adds fields; NULL: no memory. `len`: the length of the
- * 200 that it replaces, used if the library always sends one: it may be no other (RFC 9110 8.6). */
+ * 200 that it replaces, used if the library always sends one: no other value is allowed (RFC 9110
+ * 8.6). */
 struct MHD_Response *not_modified_new(uint64_t len);
 
 enum resource_send {
@@ -43,13 +44,13 @@ enum resource_send {
     RESOURCE_FAILED, /* out of memory, or the library rejected it */
 };
 
-/* The client that reads it: entered in `readers` (NULL: none) unless it is small. */
+/* The client that reads the reply: entered in `readers` (NULL: none) unless the reply is small. */
 struct recipient {
     struct readers *readers;
     struct reader *reader; /* the caller calls readers_leave when the request is completed */
     const char *address;   /* as in struct reading */
     int fd;
-    bool close; /* a file's response says that the connection ends behind it */
+    bool close; /* a file's response announces that the connection ends after it */
 };
 
 /* Queues what resource_reply filled. The bytes are sent from the resource's buffers: the reply

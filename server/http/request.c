@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What handlers see of a request, and how they answer it. */
+/* The request as handlers see it, and their replies. */
 #include "server/http/request.h"
 
 #include <stdlib.h>
@@ -319,7 +319,7 @@ void reply_header(struct reply *reply, const char *name, const char *value)
     reply->headers[reply->header_count++] = (struct reply_header){name, copy};
 }
 
-/* Drops what a handler began to answer. The challenge of a 401 is added after this. */
+/* Drops the answer that a handler began. The challenge of a 401 is added after this. */
 static void start_error(struct reply *reply, unsigned status, const char *content_type)
 {
     reply_done(reply);

@@ -56,7 +56,7 @@ enum known_header {
     HEADER_USER_AGENT,
     HEADER_IDEMPOTENCY_KEY,
     HEADER_TRACEPARENT,
-    HEADER_COUNT, /* their number; also: not a known field */
+    HEADER_COUNT, /* number of lists; as a field: unknown */
 };
 
 /* All zero at first; small, since it is cleared for each request. */
@@ -65,8 +65,8 @@ struct header_scan {
     uint8_t lines[HEADER_COUNT];     /* 255 means 255 or more */
     uint32_t fields;                 /* lines of any name */
     bool malformed;                  /* a name is not a token, or a value holds a NUL */
-    bool failed;                     /* no memory to join a list: its value is unknown */
-    struct str *joined;              /* [HEADER_LISTS], lists of several lines; owned; NULL: none */
+    bool failed;        /* out of memory while a list was joined: its value is unknown */
+    struct str *joined; /* [HEADER_LISTS], lists of several lines; owned; NULL: none */
 };
 
 /* Adds one header line; lengths are the parser's, and both texts end with a NUL. `value` may be
@@ -87,7 +87,7 @@ static inline const char *header_scan_value(const struct header_scan *scan, enum
 /* ---- the reply */
 
 #define REPLY_MAX_HEADERS 12
-#define REPLY_TEXT_BYTES  256u /* values of headers that need no memory of their own */
+#define REPLY_TEXT_BYTES  256u /* total size of header values that need no allocation */
 
 struct reply_header {
     const char *name; /* static */
@@ -109,17 +109,18 @@ struct reply {
     const char *content_type; /* static; NULL: none */
     const char *problem;      /* the code of reply_problem; NULL: not a problem */
     struct str body;          /* owned */
-    /* Owned reference; NULL: `body` is the reply. Filled by resource_reply, with what follows. */
+    /* Owned reference; NULL: `body` is the reply. resource_reply fills this and the members
+     * below. */
     struct resource *resource;
     enum representation represent;
-    enum coding offered;              /* by the client, if Accept-Encoding was read */
-    size_t first, len;                /* the bytes of it that are sent, or that a 304 refers to */
+    enum coding offered;              /* accepted by the client, if Accept-Encoding was read */
+    size_t first, len;                /* the representation that is sent, or that a 304 refers to */
     const struct cache_fields *cache; /* borrowed for the process's life */
     int64_t site_id;                  /* whose it is; 0: not known */
     bool from_file;                   /* the body is of `file`; see reply_file */
     int file;                         /* owned */
     uint64_t file_first, file_bytes;
-    bool close; /* close the connection after it */
+    bool close; /* close the connection after the reply */
     size_t header_count, text_len;
     /* Not cleared between requests: only the first header_count headers are set. */
     struct reply_header headers[REPLY_MAX_HEADERS];
@@ -130,16 +131,16 @@ void reply_init(struct reply *reply);
 /* Adds a header; `name` is static, `value` is copied. Out of memory sets body.failed (the listener
  * then answers 500). CR, LF or another control character in the value does the same. */
 void reply_header(struct reply *reply, const char *name, const char *value);
-/* An RFC 9457 problem: sets status, type, Cache-Control: no-store and the body, in place of
- * whatever was filled before. `code` is a stable word, static; `field` may be NULL. */
+/* An RFC 9457 problem: sets status, type, Cache-Control: no-store and the body, and replaces
+ * everything filled before. `code` is a stable word, static; `field` may be NULL. */
 void reply_problem(struct reply *reply, unsigned status, const char *code, const char *field,
                    const char *detail);
 /* A short text/plain error for crawlers; replaces all that was filled before. */
 void reply_text(struct reply *reply, unsigned status, const char *text);
 /* A JSON body that `reply->body` already holds: status, type, no-store. */
 void reply_json(struct reply *reply, unsigned status);
-/* The body is `bytes` bytes of `fd`, which the reply takes over, from reply->file_first on: for
- * what is too long for memory. The caller sets status and type. */
+/* The body is `bytes` bytes of `fd`, from reply->file_first on; the reply takes `fd` over. For
+ * bodies that are too long for memory. The caller sets status and type. */
 void reply_file(struct reply *reply, int fd, uint64_t bytes);
 void reply_done(struct reply *reply);
 /* Moves `from` to `to`, which must own nothing; `from` is then as after reply_init. */
@@ -151,35 +152,34 @@ struct request {
     enum http_method method;
     const char *path;  /* raw, begins with '/', without query */
     const char *query; /* raw text behind '?', NULL: there is no '?' */
-    const char *host;  /* Host, or X-Forwarded-Host of a listed proxy; NULL: none */
-    const char *peer;  /* address without port, or what a listed proxy sends; may be NULL */
+    const char *host;  /* Host, or X-Forwarded-Host of a trusted proxy; NULL: none */
+    const char *peer;  /* client's address, also through a trusted proxy; may be NULL */
     const char *id;    /* sent as X-Request-Id and in the logs; NULL: none */
     const struct header_scan *header; /* borrowed; NULL: none (tests) */
     int64_t now;                      /* Unix seconds */
     const struct route *route;        /* that matched */
     int64_t site_id;       /* of the site of the host; 0: none, or not the public listener */
-    const char *path_tail; /* what the route's trailing {…} matched, percent-decoded, or NULL */
-    bool undated; /* another site or file was or will be served at this address, with any date:
-                     dates are not compared */
+    const char *path_tail; /* what the route's {…} matched, percent-decoded, or NULL */
+    bool undated; /* this address may have had other content with any date: do not compare dates */
     void *state;  /* the handler's, between begin, body and finish */
     /* Fills the reply on the listener's thread; set before request_resume, called once. NULL: the
      * reply is already filled. */
     void (*answer)(struct request *request);
     struct str body; /* collected body of routes without a `body` hook */
-    /* The token's name, where the route needs one; set by the authorise hook. */
+    /* The token's name, if the route needs a token; set by the authorise hook. */
     const char *token_name;    /* in token_text, or static */
     struct grant grant;        /* what the token may do; its texts are in the request or static */
     int64_t token_id;          /* of the catalogue's token; 0: it is the environment's */
     uint8_t token_sha256[32];  /* of the catalogue's token */
     struct exchange *exchange; /* the listener's; NULL in tests */
-    /* Tests: what request_resume calls where there is no exchange; NULL: nothing. */
+    /* Tests: request_resume calls this if there is no exchange; NULL: nothing. */
     void (*resume)(struct request *request);
-    struct reply reply; /* filled by the handler; its headers are not cleared, nor what follows */
+    struct reply reply; /* its headers and the members below are not cleared */
     char token_text[NAME_MAX_BYTES + 1];
     char prefix_text[GRANT_PREFIX_MAX_CHARS + 1];
 };
 
-/* What a field of the request's header says; NULL where it is absent. Borrowed. */
+/* The value of a field of the request's header; NULL if it is absent. Borrowed. */
 static inline const char *request_header(const struct request *request, enum known_header which)
 {
     return request->header == NULL ? NULL : header_scan_value(request->header, which);
@@ -192,7 +192,7 @@ static inline void request_traceparent(const struct request *request, struct tra
     traceparent_parse(once ? request->header->value[HEADER_TRACEPARENT] : NULL, out);
 }
 
-/* All its conditions but Range and If-Range. */
+/* All conditions of the request except Range and If-Range. */
 static inline struct conditions request_conditions(const struct request *request)
 {
     bool dates = !request->undated;
@@ -211,18 +211,18 @@ enum handled {
     HANDLE_CONTINUE, /* begin, body: go on reading */
 };
 
-/* For hooks of routes with `asks_to_wait`: call it before anything is handed over. True: one of the
- * places for waiting requests is this request's, and the hook may answer HANDLE_LATER (it need
- * not). False: none is free, or the listener is stopping; answer 503. Always true in tests. */
+/* For hooks of routes with `asks_to_wait`: call it before the work is passed to another thread.
+ * True: a place for a waiting request is reserved, and the hook may answer HANDLE_LATER. False:
+ * none is free, or the listener is stopping; answer 503. Always true in tests. */
 bool request_may_wait(struct request *request);
 
-/* True if the client of a waiting request has closed its connection, or its side of it: a client
- * that can send no more is considered gone. Any thread, until request_resume. */
+/* True if the client of a waiting request has closed its connection, even only its sending side.
+ * Any thread, until request_resume. */
 bool request_is_gone(const struct request *request);
 
-/* Resumes a request that was answered HANDLE_LATER; its reply (or, in mid-body, its readiness for
- * more) is filled before. The request must not be touched by the caller afterwards. A resume that
- * comes before the handler returned HANDLE_LATER is fine. */
+/* Resumes a request after HANDLE_LATER, once its reply is filled or, during the body, it is ready
+ * for more. The caller must not touch the request afterwards. May be called before the handler has
+ * returned HANDLE_LATER. */
 void request_resume(struct request *request);
 
 struct operation;
@@ -231,23 +231,23 @@ struct route {
     const char *path;                 /* "/v1/sitemaps" or, with a last segment of any text,
                                          "/v1/sitemaps/{id}", or "/v1/sources/{name}/scan" */
     const char *label;                /* for metrics: "sitemaps" */
-    bool pages;                       /* of the API: of urlsets and page URLs */
-    enum grant_role role;             /* that a token needs; 0: no token is needed */
+    bool pages;                       /* API calls for urlsets and page URLs */
+    enum grant_role role;             /* role that the token needs; 0: no token is needed */
     uint64_t max_body_bytes;          /* 0: no body is taken */
     const char *const *content_types; /* NULL-terminated; NULL: any */
-    /* The hooks ask request_may_wait themselves, and only when they must wait: for routes that
+    /* True: the hooks call request_may_wait themselves, only if they must wait; for routes that
      * mostly need not (a cached page, health). False: the listener reserves a place before it calls
-     * `body` or `finish`, and answers 503 where none is free. */
+     * `body` or `finish`, and answers 503 if none is free. */
     bool asks_to_wait;
-    /* For `begin`, where it is the API's (server/api/call.h): the bytes of the call that it makes,
-     * and what its parameters are (server/api/description.h). */
+    /* If `begin` is that of the API (server/api/call.h): the size of the call that it makes, and
+     * its parameters (server/api/description.h). */
     const size_t *call_size;
     const struct operation *operation;
     /* Before the body: HANDLE_CONTINUE, or HANDLED with an early reply. May be NULL. */
     enum handled (*begin)(void *context, struct request *request);
     /* A piece of the body, as it arrives; NULL: it is collected in request->body. The bytes are
      * valid until the hook returns. May answer HANDLE_LATER, HANDLE_CONTINUE or HANDLED (early
-     * reply, the connection is closed behind it). */
+     * reply; the connection is closed after it). */
     enum handled (*body)(void *context, struct request *request, const void *bytes, size_t len);
     /* The request is whole: HANDLED or HANDLE_LATER. */
     enum handled (*finish)(void *context, struct request *request);
@@ -258,7 +258,7 @@ struct route {
 
 /* Names of statuses and methods (RFC 9110 15 and 9). Pure, thread safe. */
 
-/* "Not Found"; "Unknown" for what no part of this program answers. Static. */
+/* "Not Found"; "Unknown" for statuses that this program does not use. Static. */
 const char *status_reason(unsigned status);
 /* Reads a method, case-sensitive (RFC 9110 9.1); HTTP_OTHER for any other. */
 enum http_method method_parse(const char *text);

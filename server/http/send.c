@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* How a reply is sent. Usually it is queued in the library once the request is whole: a page as it
- * was made with its snapshot, all else from request.reply. If the request is not whole, or the
- * library has no memory, the reply is written to the socket itself. The headers of every reply are
- * added here. */
+/* How a reply is sent. Usually it is queued in the library once the request is complete: a page's
+ * reply was made with its snapshot, any other is made from request.reply. If the request is
+ * incomplete, or the library is out of memory, the reply is written to the socket directly. The
+ * headers of every reply are added here. */
 #include <strings.h>
 #include <sys/socket.h>
 
@@ -15,7 +15,7 @@
 #include "server/rules/http/negotiate.h"
 
 #define RETRY_AFTER "5"
-#define LINGER_MS   5000u /* how long the rest of a refused body is read */
+#define LINGER_MS   5000u /* how long to read the rest of a refused body */
 
 void exchange_error(struct exchange *e, unsigned status, const char *code, const char *detail)
 {
@@ -109,9 +109,9 @@ static enum MHD_Result queue_own(struct exchange *e)
                   len, reply->body.data, len == 0 ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
     if (response == NULL)
         return MHD_NO;
-    if (whole && reply->from_file) /* from here on the library closes it */
+    if (whole && reply->from_file) /* from here on the library closes the file */
         reply->from_file = false;
-    else if (whole && len > 0) /* … or frees it */
+    else if (whole && len > 0) /* … or frees the text */
         reply->body = (struct str)STR_INIT;
     enum MHD_Result result = MHD_NO;
     if (add_headers(response, e)) {
@@ -136,7 +136,8 @@ void exchange_keep(struct exchange *e, uint64_t bytes)
                      bytes);
 }
 
-/* The address for which the reading is counted; NULL for a listed proxy, which speaks for many. */
+/* The address to which the reader is counted; NULL for a trusted proxy, which forwards many
+ * clients. */
 static const char *reader_address(const struct exchange *e)
 {
     return connection_is_trusted(e->connection->listener, e->request.peer) ? NULL : e->request.peer;
@@ -170,7 +171,7 @@ enum MHD_Result exchange_queue(struct exchange *e)
     return MHD_NO;
 }
 
-/* Writes the reply as bytes. */
+/* Serialises the reply. */
 static void render(struct exchange *e, struct str *out)
 {
     struct reply *reply = &e->request.reply;
@@ -192,12 +193,12 @@ static void render(struct exchange *e, struct str *out)
         str_append(out, reply->body.data, reply->body.len);
 }
 
-/* Sends as much as the socket takes now; false if that is nothing. */
+/* Sends as much as the socket accepts now; false if that is nothing. */
 static bool send_now(struct exchange *e, const struct str *bytes)
 {
     struct connection *c = e->connection;
 
-    if (c->listener->options.tls) { /* plain bytes would break the session */
+    if (c->listener->options.tls) { /* bytes outside of TLS would break the session */
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(e->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
         return info != NULL && tls_send_last(info->tls_session, bytes->data, bytes->len);
@@ -205,10 +206,10 @@ static bool send_now(struct exchange *e, const struct str *bytes)
     return send(c->fd, bytes->data, bytes->len, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 }
 
-/* The library takes no reply while a body comes in, and closing a socket with unread bytes resets
- * it, which may destroy the reply before the client reads it (RFC 9112 9.6). So the reply goes to
- * the socket here, our side is ended, and the rest is read and dropped for a while. Nothing else is
- * in the way: the replies before it are sent, since their requests are completed. */
+/* The library accepts no reply while a body arrives, and closing a socket with unread bytes resets
+ * the connection, which may destroy the reply before the client reads it (RFC 9112 9.6). So this
+ * writes the reply to the socket, shuts our side down, and reads and drops the rest for a while.
+ * All earlier replies were sent before, since their requests are completed. */
 enum MHD_Result exchange_send_early(struct exchange *e)
 {
     struct connection *c = e->connection;

@@ -7,7 +7,7 @@
 
 #include "server/base/clock.h"
 
-/* What the requests of a site keep. */
+/* The memory that the requests of a site keep. */
 struct site_own {
     struct site_row row;
     uint64_t bytes;
@@ -98,8 +98,8 @@ static struct reader *slowest_of(const struct readers *r, const struct peer *pee
     return NULL;
 }
 
-/* Of the readers with a place: a reader of the address with the most, and the one that has had it
- * longest. */
+/* Of the readers with a place: one of the address that has most places, and the one that has had
+ * its place longest. */
 static void look_at_places(const struct readers *r, struct reader **most, struct reader **longest)
 {
     *most = *longest = NULL;
@@ -130,7 +130,7 @@ static struct reader *reader_to_cut(const struct readers *r, uint32_t own, int64
 static bool enter(struct readers *r, struct reader *reader, const struct sockaddr_storage *address,
                   int64_t now_ms)
 {
-    /* Counted as one more at first. */
+    /* Counts the new place first. */
     struct peer *keeper =
         address == NULL ? NULL
                         : peers_enter(&r->keepers, (const struct sockaddr *)address, UINT32_MAX);
