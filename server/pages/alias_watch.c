@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Rounds over all aliases, a step of them at a time. What a round found is reported once it is
- * whole. A new map or revision in between does not begin again, or a round would never end where
- * changes do not; it makes another round follow. */
+/* Checks all aliases in rounds, a bounded step at a time, and reports the result of a round at its
+ * end. A new map or revision does not restart the round, which would never end while changes
+ * continue; another round follows it. */
 #include "server/pages/alias_watch.h"
 
 #include <stdio.h>

@@ -54,13 +54,13 @@ void await_list_add(struct await_list *l, enum await_kind kind, uint64_t file, u
     }
 }
 
-/* Which requests to resume: those of these kinds; if set, only those that are satisfied, whose
- * client is gone, or whose time is over. */
+/* Which requests to resume: those of these kinds, and only those for which every condition that is
+ * set holds: satisfied, client gone, deadline passed. */
 struct who {
     unsigned kinds; /* enum await_kind, or'ed */
     bool satisfied;
     bool gone;
-    uint64_t before; /* only those that wait for an earlier file; 0: for any */
+    uint64_t before; /* only those that wait for an earlier file; 0: any file */
     int64_t over_ms; /* 0: whatever the time */
 };
 
@@ -75,7 +75,7 @@ static bool is_selected(const struct await *a, const struct who *who, const stru
            (who->over_ms == 0 || (a->deadline_ms != 0 && a->deadline_ms <= who->over_ms));
 }
 
-/* Called with the lock, and unlocks before it calls anybody, since `done` resumes connections. */
+/* Called with the lock, and unlocks before it calls `done`, which resumes connections. */
 static void resume_and_unlock(struct await_list *l, struct who who, enum await_result result)
 {
     struct await *taken = NULL;
@@ -116,7 +116,7 @@ void await_list_reset(struct await_list *l, uint64_t file)
     l->published = 0;
     resume_and_unlock(l, (struct who){.kinds = WRITES, .before = file != 0 ? file : l->file + 1},
                       AWAIT_REPLACED);
-    /* Long polls look again, and find that the catalogue is another one. */
+    /* Long polls read the catalogue again, and notice that it is another one. */
     pthread_mutex_lock(&l->lock);
     resume_and_unlock(l, (struct who){.kinds = AWAIT_NEWER}, AWAIT_DONE);
 }

@@ -28,10 +28,10 @@ struct await {
 struct await_list {
     pthread_mutex_t lock;
     struct await *first;
-    uint64_t file, published; /* everything of the file (catalogue_files) up to here */
-    bool quiet;               /* only this node's own writes are still waited for */
-    bool stopping;            /* no request waits any more */
-    int64_t looked_ms;        /* when `is_gone` was asked */
+    uint64_t file, published; /* everything in the file (catalogue_files) up to this revision */
+    bool quiet;               /* only acknowledgements of this node's own writes still wait */
+    bool stopping;            /* no request may wait any more */
+    int64_t looked_ms;        /* when `is_gone` was last called */
 };
 
 void await_list_init(struct await_list *l);
@@ -43,20 +43,20 @@ void await_list_add(struct await_list *l, enum await_kind kind, uint64_t file, u
 /* Everything of `file` up to `revision` is published: resumes the requests that this satisfies,
  * and, with REPLACED, those that wait for an earlier file. */
 void await_list_publish(struct await_list *l, uint64_t file, uint64_t revision);
-/* Another catalogue is at the path: awaited revisions of the previous one will not come. `file`:
+/* Another catalogue is at the path: revisions of the previous one will not come any more. `file`:
  * its number, which may have been published already; 0: it has none of its own. */
 void await_list_reset(struct await_list *l, uint64_t file);
 /* Resumes the acknowledgements with REPLACED: the published file is gone. Those of a newer file,
- * and polls, go on waiting. */
+ * and polls, continue to wait. */
 void await_list_fail(struct await_list *l);
-#define AWAIT_LOOK_MS 1000 /* how often is_gone is asked */
-/* Resumes those whose time is over: polls with DONE, acknowledgements with UNAVAILABLE; and with
- * STOPPING those that is_gone ends. */
+#define AWAIT_LOOK_MS 1000 /* interval between calls of is_gone */
+/* Resumes requests whose deadline has passed: polls with DONE, acknowledgements with UNAVAILABLE;
+ * and, with STOPPING, requests for which is_gone is true. */
 void await_list_expire(struct await_list *l, int64_t now_ms);
-/* Nobody waits. */
+/* No request may wait any more when it is called. */
 bool await_list_is_empty(struct await_list *l);
-/* Resumes the long polls and what waits for another node's writes with STOPPING, now and from now
- * on; acknowledgements of this node's writes still come. */
+/* Resumes long polls and waits for another node's writes with STOPPING, and later ones at once;
+ * acknowledgements of this node's writes still come. */
 void await_list_quiesce(struct await_list *l);
 /* Resumes all with STOPPING, and later ones at once. */
 void await_list_stop(struct await_list *l);

@@ -34,17 +34,17 @@
 #include "server/pages/workers.h"
 
 #define FIRST_CAPACITY 64u
-/* A load that loses the race against changes this often answers the requests from before the
+/* A load that loses the race against changes this often answers only the requests from before the
  * changes. */
 #define MAX_ATTEMPTS 4
-#define CUT_LOOK_MS  20 /* between looks for memory of cut readers */
+#define CUT_LOOK_MS  20 /* interval between checks whether cut readers have released memory */
 #define CUT_WAIT_MS  4000
 
 struct resource_waiter {
     struct resource_waiter *next;
     resource_awaited *done;
     void *context;
-    uint64_t wanted; /* of the place, when it was asked for */
+    uint64_t wanted; /* the version that was wanted when the request came */
 };
 
 struct place_list {
@@ -110,7 +110,7 @@ static bool grow_table(struct cache *c)
     return true;
 }
 
-/* Moves up the places behind it, so that no search ends at the gap. */
+/* Moves the places after it forward, so that no search ends at the gap. */
 static void remove_from_table(struct cache *c, const struct place *p)
 {
     size_t mask = c->capacity - 1;
@@ -319,11 +319,11 @@ void cache_sweep(struct cache *c, enum held_kind kind, bool (*keep)(void *contex
     }
 }
 
-/* ---- what is in a place -------------------------------------------------------------------- */
+/* ---- contents of a place -------------------------------------------------------------------- */
 
 static void mark_used(struct place *p)
 {
-    /* Most often it is set: then no other processor's copy of the line is touched. */
+    /* Mostly it is set already: skipping the store keeps the cache line valid elsewhere. */
     if (!atomic_load_explicit(&p->used, memory_order_relaxed))
         atomic_store_explicit(&p->used, true, memory_order_relaxed);
 }
@@ -446,7 +446,7 @@ static struct place *least_used(struct cache *c, enum held_kind kind, const stru
 {
     struct place_list *l = &c->lists[kind][1];
     struct place *marked = NULL;
-    /* Two rounds: the first removes the marks. */
+    /* Two rounds: the first may only remove the marks. */
     for (size_t left = 2 * l->count; left > 0; left--) {
         struct place *p = l->oldest;
         if (p != keep && (read || atomic_load(&p->current->references) == 1)) {
@@ -610,7 +610,7 @@ static bool end_load(struct place *p, const struct load *l, bool last,
     } else if (l->resource != NULL && p->current == l->resource) {
         p->version = l->version;
     } else if (l->resource != NULL) {
-        resource_ref(l->resource); /* one for the place, one for the waiters */
+        resource_ref(l->resource); /* one reference for the place, one for the waiters */
         if (install_resource(p, l->resource, l->version, &old) != CACHE_INSTALLED)
             resource_unref(l->resource);
     } else if (l->result == AWAIT_NONE && l->version >= p->wanted && p->current != NULL &&
@@ -641,7 +641,7 @@ static void pass_on(struct load *l)
     l->version = UINT64_MAX; /* no other attempt */
 }
 
-/* The job of a loader's thread: attempts until what was found may be installed. Has a reference. */
+/* The job of a loader's thread: attempts until the result may be installed. Has a reference. */
 static void run_load(void *place)
 {
     struct place *p = place;
@@ -659,9 +659,9 @@ static void run_load(void *place)
         done = end_load(p, &l, attempt == MAX_ATTEMPTS, &waiters);
     }
     resume_waiters(waiters, l.result, l.resource);
-    if (p->key.kind == HELD_PAGE) /* a file had its room made before */
+    if (p->key.kind == HELD_PAGE) /* room for a file was reserved before */
         cache_enforce(c, p);
-    if (!done) /* behind the others that wait */
+    if (!done) /* after the other waiting jobs */
         start_load(p);
     else
         place_unref(p);

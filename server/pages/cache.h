@@ -9,7 +9,7 @@
  * The budget covers all resources: those in places, replaced ones that are still being sent, and
  * those being loaded. Files may use 1/CACHE_FILES_SHARE of it. Beyond the budget files are evicted
  * before pages, of each kind the least used that nobody reads: evicting one that is read would free
- * nothing. At last the readers of replaced pages, and slow readers of files, are cut off.
+ * nothing. As the last resort, readers of replaced pages and slow readers of files are cut off.
  *
  * Thread safe: any thread may call anything but cache_free. */
 #pragma once
@@ -64,18 +64,18 @@ struct place {
     struct place_key key; /* the name is owned */
     struct cache *cache;
     atomic_uint references;
-    atomic_bool used; /* since the last pass of the eviction */
+    atomic_bool used; /* used since the last pass of the eviction */
     /* Guards `current` alone, for place_resource. */
     pthread_mutex_t lock;
     /* Under the cache's lock, as is all below; changed under both locks, so read under either. */
     struct resource *current;        /* owned reference; NULL: not in memory */
     uint64_t version;                /* of `current`: of a page its catalogue's revision */
     uint64_t wanted;                 /* nothing older may be installed */
-    int64_t fresh_until_ms;          /* of a file, which is looked at again later. clock_now_ms */
-    bool loading;                    /* a loader is at work on it */
+    int64_t fresh_until_ms;          /* clock_now_ms; of a file, which is checked again later */
+    bool loading;                    /* a loader is loading it */
     int64_t load_of;                 /* the site whose turn the load takes */
-    bool listed;                     /* in the table and in a list; once removed it stays so */
-    struct resource_waiter *waiters; /* the newest first */
+    bool listed;                     /* in the table and in a list; a removed place never returns */
+    struct resource_waiter *waiters; /* waiting requests, the newest first */
     struct place *newer, *older;
     uint64_t hash;
 };
@@ -83,10 +83,10 @@ struct place {
 /* Finds the place, or makes one of `size` bytes, which begin with a struct place; the rest is zero.
  * With a reference for the caller; NULL when out of memory. */
 struct place *cache_place(struct cache *c, const struct place_key *key, size_t size);
-/* The same where there is one, else NULL. */
+/* The same if the place exists, else NULL. */
 struct place *cache_find(struct cache *c, const struct place_key *key);
 void place_ref(struct place *p);
-void place_unref(struct place *p); /* takes NULL */
+void place_unref(struct place *p); /* accepts NULL */
 
 /* The resource in memory, with a reference for the caller, or NULL. For a GET of a page: takes no
  * lock that pages share. */
@@ -105,7 +105,7 @@ struct place *cache_next(struct cache *c, enum held_kind kind, size_t *at,
 void cache_sweep(struct cache *c, enum held_kind kind, bool (*keep)(void *context, struct place *p),
                  void *context);
 
-/* ---- what is in them ---------------------------------------------------------------------- */
+/* ---- contents ---------------------------------------------------------------------- */
 
 /* Counts a resource until the last reference to it is gone. Call it before the resource is shared.
  */
@@ -115,15 +115,15 @@ void cache_want(struct place *p, uint64_t version);
 
 enum cache_install {
     CACHE_INSTALLED,
-    CACHE_OUTDATED,   /* older than what is wanted: load again */
+    CACHE_OUTDATED,   /* older than the wanted version: load again */
     CACHE_SUPERSEDED, /* the current one is as new or newer, or the place is gone */
 };
-/* Makes `r` the current one, and takes over the caller's reference, if publisher.h (invariant 3)
- * allows it; else the caller keeps the reference. */
+/* Makes `r` the current resource if invariant 3 of publisher.h allows it, and then takes over the
+ * caller's reference; otherwise the caller keeps it. */
 enum cache_install cache_install(struct place *p, struct resource *r, uint64_t version);
 /* Drops the resource of a place from memory. */
 void cache_drop(struct place *p);
-/* Evicts until the budget holds, but not from `keep` (NULL: from all). */
+/* Evicts until the budget is met, but never `keep` (NULL: any). */
 void cache_enforce(struct cache *c, const struct place *keep);
 
 /* Makes room to load `bytes` of a file; waits for other loads. False: files that are being read use
@@ -139,23 +139,24 @@ void cache_invalidate(struct cache *c, int64_t source);
 
 /* ---- loading ------------------------------------------------------------------------------ */
 
-/* One attempt. In: what is there, or what the attempt before made. */
+/* One attempt to load. In: the resource in the place, or the result of the previous attempt. */
 struct load {
-    struct resource *resource; /* owned; out: what is there now, counted, or NULL */
-    enum await_result result;  /* DONE where there is a resource; else NONE or UNAVAILABLE */
-    uint64_t version;          /* of what was found; in: wanted. UINT64_MAX: stop */
+    struct resource *resource; /* owned; out: the resource now, counted, or NULL */
+    enum await_result result;  /* DONE if there is a resource; else NONE or UNAVAILABLE */
+    uint64_t version;          /* version of the result; in: the wanted one. UINT64_MAX: stop */
     int64_t fresh_until_ms;    /* as in struct place */
     bool forget;               /* the place need not be remembered */
     bool passing;              /* for the waiters only, not kept: the file was replaced */
 };
 
 struct loader {
-    /* On one of the threads. The place stays, and nobody else loads it. */
+    /* Called on a loader's thread. The place stays valid, and no other thread loads it. */
     void (*load)(void *context, struct place *p, struct load *load);
     void *context;
     struct workers *workers;
 };
-/* Call it before the first use of that kind. After the workers have stopped, sweep its places. */
+/* Call it before the first use of that kind. Call cache_sweep for the kind after the workers have
+ * stopped. */
 void cache_set_loader(struct cache *c, enum held_kind kind, const struct loader *loader);
 
 /* Calls `done` with a place's resource, not older than `wanted` is now: at once if it is in memory

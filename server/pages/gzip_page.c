@@ -218,11 +218,11 @@ struct builder {
     int level;
     struct deflater *deflater;
     struct gzip_page_frame plain, styled; /* head and tail, deflated once */
-    /* The same, plain and styled, made when they are needed. */
+    /* The frames of plain and styled pages, made when they are first needed. */
     struct gzip_page_frame urlsets[2][EXTENSIONS_ALL + 1];
-    bool style;        /* pages that have room for it are styled */
-    struct str raw;    /* the XML of the segment at hand */
-    struct str pieces; /* the deflated segments of the page at hand */
+    bool style;        /* pages with enough room are styled */
+    struct str raw;    /* the XML of the current segment */
+    struct str pieces; /* the deflated segments of the current page */
 };
 
 void builder_style(struct builder *b, bool style)

@@ -31,7 +31,7 @@ void deflater_free(struct deflater *d);
 
 /* The constant pieces of every page of one form. */
 struct gzip_page_frame {
-    struct str raw_head; /* as render_head writes it; empty: it is not made yet */
+    struct str raw_head; /* as render_head writes it; empty: not made yet */
     const char *raw_tail;
     struct str head, tail; /* deflated */
     uint32_t head_crc, tail_crc, tail_crc_shift;
@@ -46,7 +46,7 @@ struct gzip_page_input {
     const struct gzip_page_frame *frame;
     int level; /* part of gzip's etags */
     const struct snapshot_segment *segments;
-    const bool *fresh; /* its piece is in `pieces`, else in `old` */
+    const bool *fresh; /* true: its piece is in `pieces`; false: in `old` */
     uint32_t count;    /* segments, up to the last with entries */
     const uint8_t *pieces;
     const uint8_t *old; /* buffer of the base snapshot, or NULL */
@@ -59,7 +59,7 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input);
 /* Makes snapshots: renders and deflates the segments that changed, splices them with the untouched
  * ones of an older snapshot, and seals the whole as one gzip member. */
 
-/* Raise it with any change of how bytes are framed: it is part of gzip's etags. */
+/* Increase it with any change of the framing: it is part of gzip's etags. */
 #define BUILDER_FRAMING_VERSION 1
 
 /* A thread's workspace: compressor and buffers, reused from page to page. */
@@ -72,15 +72,15 @@ void builder_free(struct builder *b);
  * first they are not. Segments are the same either way. */
 void builder_style(struct builder *b, bool style);
 
-/* What a snapshot of a page has to render. */
+/* The segments to render for a snapshot of a page. */
 struct page_changes {
     const struct resource *base;          /* an older snapshot of the page, or NULL; borrowed */
     uint64_t segments[PAGE_SEGMENT_BITS]; /* bit S: segment S changed since `base` */
-    uint32_t count;                       /* of these bits */
+    uint32_t count;                       /* number of these bits */
     uint64_t kept;                        /* bytes of the other segments, uncompressed */
 };
 
-/* Finds what changed since `base`, without rendering anything. */
+/* Finds the segments that changed since `base`, without rendering anything. */
 enum catalogue_status builder_changes(struct catalogue_view *v, const struct page_record *page,
                                       const struct resource *base, struct page_changes *out);
 /* Builds the snapshot of `page`, as the view shows it, at the view's `revision`. `changes` are

@@ -12,7 +12,7 @@
 #include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
-/* True where `path` (with query, if any) is a page of the site at hand, or leads to one. */
+/* True if `path` (with query, if any) is a page of the current site, or an alias of one. */
 typedef bool robots_has_page(void *context, const char *path);
 
 /* With or without www., whatever the scheme and port: the site may have moved. */
@@ -45,7 +45,7 @@ static void append_own(const struct registry_site *site, const char *own, struct
 {
     struct robots_cursor at = {0};
     struct robots_sitemap sitemap;
-    const char *kept = own; /* what is kept from here on */
+    const char *kept = own; /* the text from here on is not copied yet */
     size_t len = strlen(own);
     while (robots_next_sitemap(own, len, &at, &sitemap))
         if (at.line.text >= kept && is_useless(site, &sitemap, has_page, context)) {
@@ -172,7 +172,7 @@ static size_t copy_path(struct page_map *r, const char *text)
     return at;
 }
 
-/* The first to claim a path keeps it: pages before aliases. */
+/* The first claim of a path wins: pages before aliases. */
 static void add_route(struct page_map *r, uint32_t site, const char *path, enum route_kind kind,
                       struct place *page, const char *target)
 {
@@ -305,7 +305,7 @@ static void add_robots(struct page_map *r, uint32_t place, const struct publish_
         return;
     r->robots[place] = robots_of_before(r, place, before);
     if (r->robots[place] == NULL) {
-        str_reserve(&text, 1); /* an empty one has bytes, too */
+        str_reserve(&text, 1); /* even an empty text needs a buffer */
         robots_render(site, policy == NULL ? site->robots : policy->robots_prefix, has_page, &in,
                       &text);
         r->robots[place] = text_new(&text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The store (page_store_) with its clean-up, and the format of its files (page_file_). */
+/* The store on disk (page_store_) with its clean-up, and the format of its files (page_file_). */
 #include "server/pages/page_store.h"
 #include "server/base/file.h"
 
@@ -29,8 +29,8 @@ struct page_store {
     /* CLOCK_MONOTONIC; 0: on. A disk that cannot be written may still be read. */
     atomic_int_fast64_t unread_until_ms, unwritten_until_ms;
     atomic_uint_fast64_t bytes;
-    atomic_bool logged; /* that it is off */
-    int folder_fd;      /* locked; -1: closed. The keeper's, as what is below */
+    atomic_bool logged; /* it was reported that the store is off */
+    int folder_fd;      /* locked; -1: closed. This and `head`: the keeper's thread */
     struct str head;
 };
 
@@ -162,8 +162,8 @@ static bool parse_segments(const uint8_t *table, uint32_t count, size_t len, uin
            out->segments[count - 1].len > 0;
 }
 
-/* True where a file of `file_bytes` that begins with these PAGE_FILE_HEAD_BYTES may be this state
- * of this page: checked before memory is allocated for the rest. */
+/* True if a file of `file_bytes` that begins with these PAGE_FILE_HEAD_BYTES may be this state of
+ * this page. Checked before memory is allocated for the rest. */
 static bool page_file_fits(const uint8_t *bytes, uint64_t file_bytes, const struct page_key *key,
                            const uint64_t made_by[2])
 {
@@ -171,7 +171,7 @@ static bool page_file_fits(const uint8_t *bytes, uint64_t file_bytes, const stru
     if (file_bytes < sizeof head || file_bytes > PAGE_FILE_MAX_BYTES)
         return false;
     memcpy(&head, bytes, sizeof head);
-    /* All but these two members is known from the key, and compared at once. */
+    /* All other members follow from the key, and are compared at once. */
     head_fill(&expected, key, made_by);
     expected.segment_count = head.segment_count;
     expected.pieces_len = head.pieces_len;
@@ -231,7 +231,7 @@ static bool parse_name(const char *name, int64_t *index_id, uint32_t *number)
         page_store_name(*index_id, *number, again);
     else
         again[0] = '\0';
-    if (strcmp(again, name) != 0) /* too large, or written another way */
+    if (strcmp(again, name) != 0) /* too large, or not in canonical form */
         *index_id = 0;
     return true;
 }
@@ -432,7 +432,7 @@ static bool open_folder(struct page_store *store)
     if (flock(store->folder_fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK)
             goto failed;
-        close_folder(store); /* another server writes; what it writes is read */
+        close_folder(store); /* another server writes to the folder; this one only reads */
         return false;
     }
     return true;
@@ -497,8 +497,7 @@ void page_store_remove(struct page_store *store, int64_t index_id, uint32_t numb
 
 static bool write_file(struct page_store *store, const char *name, const struct page_pieces *pieces)
 {
-    /* An existing file was left half written, or is a pipe or a hard link: it must not be written
-     * into. */
+    /* An existing file may be half written, a pipe or a hard link: never write into it. */
     unlinkat(store->folder_fd, TEMPORARY, 0);
     int fd = openat(store->folder_fd, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)

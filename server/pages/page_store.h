@@ -33,7 +33,7 @@ struct page_key {
     bool same_second;
 };
 
-/* The segments of a page apart from each other. */
+/* The segments of a page, separately. */
 struct page_pieces {
     struct snapshot_segment segments[PAGE_SEGMENTS]; /* offsets are within `bytes` */
     uint32_t count;
@@ -46,23 +46,23 @@ struct page_pieces {
 bool page_file_encode(const struct page_key *key, const uint64_t made_by[2],
                       const struct resource *s, struct str *head, struct page_pieces *out);
 #define PAGE_FILE_HEAD_BYTES 144
-/* True where the bytes are whole and are this state of this page, made by a program that makes the
- * same ones; `*out` points into them. False leaves `*out` undefined. */
+/* True if the bytes are complete and are this state of this page, written by a program that renders
+ * the same bytes; `*out` points into them. False leaves `*out` undefined. */
 bool page_file_decode(const uint8_t *bytes, size_t len, const struct page_key *key,
                       const uint64_t made_by[2], struct page_pieces *out);
 
 /* The first bytes of a file, enough for page_file_belongs. */
 #define PAGE_FILE_PEEK_BYTES 96
-/* True where a file with these first bytes may be one of this catalogue and program. */
+/* True if a file with these first bytes may belong to this catalogue and program. */
 bool page_file_belongs(const uint8_t *bytes, size_t len, const char *epoch,
                        const uint64_t made_by[2]);
 
 /* Pages kept on disk, so that a restart, or a page that was evicted, does not render and deflate it
- * again. A folder of our own (0700) with a file for each page. It holds nothing that cannot be
- * rebuilt, so it may be deleted at any time, and no file is used before it was checked
- * (page_file_decode). Files are written under another name and renamed, without fsync: a file
- * damaged by a power cut is recognised by its hash. A disk that fails turns the store off for a
- * while, and serving goes on without it.
+ * again. A folder (0700) that only the server uses, with a file for each page. It holds nothing
+ * that cannot be rebuilt, so it may be deleted at any time, and no file is used before it was
+ * checked (page_file_decode). Files are written under another name and renamed, without fsync: a
+ * file damaged by a power cut is recognised by its hash. If the disk fails, the store is off for a
+ * while, and pages are served without it.
  *
  * One process writes, the one that holds the lock on the folder; others on the same catalogue only
  * read. Internal to pages/. */
@@ -75,46 +75,47 @@ bool page_file_belongs(const uint8_t *bytes, size_t len, const char *epoch,
 struct page_store;
 
 struct page_store_options {
-    const char *folder;    /* copied; made by page_store_ready */
+    const char *folder;    /* copied; page_store_ready creates it */
     uint64_t budget_bytes; /* of all files */
     uint64_t made_by[2];   /* builder_version */
-    void (*event)(void *context, const char *event, const char *detail); /* any thread; or NULL */
+    void (*event)(void *context, const char *event,
+                  const char *detail); /* any thread; may be NULL */
     void *event_context;
     int64_t retry_ms; /* 0: PAGE_STORE_RETRY_MS */
 };
 
 /* Touches no disk. NULL when out of memory. */
 struct page_store *page_store_new(const struct page_store_options *options);
-/* Takes NULL. */
+/* Accepts NULL. */
 void page_store_free(struct page_store *store);
 
 enum page_store_found {
     PAGE_STORE_HIT,
     PAGE_STORE_NONE,   /* no file, or the store is off */
-    PAGE_STORE_MISFIT, /* a file, but not of this state of the page: of no use any more */
+    PAGE_STORE_MISFIT, /* there is a file, but of another state of the page: useless */
 };
-/* Reads the file of a page into `buffer`, which `out` then points into. Reads a disk: not on HTTP
- * threads. Thread safe. */
+/* Reads the file of a page into `buffer`; `out` then points into that. Reads the disk: do not call
+ * it on HTTP threads. Thread safe. */
 enum page_store_found page_store_load(struct page_store *store, const struct page_key *key,
                                       struct str *buffer, struct page_pieces *out);
 
 /* ---- for one thread, the keeper's ---- */
 
-/* True where files may be written now. Opens the folder if it is not open; `*fresh`: it was just
- * opened, so page_store_sweep is due. */
+/* True if files can be written now. Opens the folder if necessary; `*fresh`: it was just opened, so
+ * page_store_sweep is due. */
 bool page_store_ready(struct page_store *store, bool *fresh);
 enum page_store_saved {
     PAGE_STORE_SAVED,
-    PAGE_STORE_FULL,  /* no room: there is no file of this page now */
+    PAGE_STORE_FULL,  /* no space: the page has no file now */
     PAGE_STORE_FAILED /* the store is off for a while */
 };
-/* Stores the page; `*written` is the size of its file. Only after page_store_ready. */
+/* Writes the page; `*written` is the size of its file. Call page_store_ready first. */
 enum page_store_saved page_store_save(struct page_store *store, const struct page_key *key,
                                       const struct resource *s, uint64_t *written);
-/* Removes the page's file if there is one. Only after page_store_ready. */
+/* Removes the page's file, if any. Call page_store_ready first. */
 void page_store_remove(struct page_store *store, int64_t index_id, uint32_t number);
-/* Removes the files of other epochs and programs, of pages that `keep` does not know, and
- * half-written ones; counts the rest. Files with names of another pattern are left alone. */
+/* Removes files of other epochs and programs, of pages that `keep` rejects, and half-written ones;
+ * counts the others. Leaves files whose names have another pattern. */
 void page_store_sweep(struct page_store *store, const char *epoch,
                       bool (*keep)(void *context, int64_t index_id, uint32_t number),
                       void *context);

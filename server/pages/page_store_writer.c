@@ -12,7 +12,7 @@
 #include "server/pages/publisher_state.h"
 
 #define TICK_MS 1000
-/* How many ticks pass between two looks while every page in memory is stored. */
+/* Number of ticks between two checks while every page in memory is stored. */
 #define REST_TICKS 10
 #define NICE       10
 /* A page is stored once it has not changed for this long; one that changes more often is stored
@@ -20,7 +20,7 @@
 #define SETTLE_MS 5000
 /* The shortest time between two writes of one page. */
 #define LEAST_MS 30000
-/* How long a stop goes on storing pages. */
+/* How long a stop continues to store pages. */
 #define STOP_MS 2000
 /* Bytes written at most in a second: commits wait for the same disk. */
 #define TICK_BYTES (16u << 20)
@@ -31,7 +31,7 @@ struct page_store_writer {
     int64_t settle_ms, least_ms, tick_ms;
     struct thread thread;
     atomic_bool sweep_due;
-    atomic_bool rests; /* the next page wakes it */
+    atomic_bool rests; /* the thread sleeps until the next page wakes it */
     bool opened_before;
 };
 
@@ -78,7 +78,7 @@ uint64_t page_store_writer_bytes(struct page_store_writer *k)
 
 /* ---- storing ------------------------------------------------------------------------------- */
 
-/* Whether the state with this stamp, which is in memory, is to be written now. */
+/* Whether to write the state with this stamp, which is in memory, now. */
 static bool is_due(struct page_store_writer *k, struct page_place *s, uint64_t stamp, int64_t now,
                    bool all)
 {
@@ -96,7 +96,7 @@ static bool is_due(struct page_store_writer *k, struct page_place *s, uint64_t s
            (s->tried_at_ms == 0 || now - s->tried_at_ms >= k->least_ms);
 }
 
-/* What find_due looks for, and what it found to write, if anything. */
+/* The arguments of find_due, and the page that it found to write, if any. */
 struct due {
     struct page_store_writer *keeper;
     int64_t now;
@@ -134,8 +134,8 @@ static enum page_store_saved save(struct page_store_writer *k, struct page_place
     return saved;
 }
 
-/* Writes what is due, at most `max_bytes` or until `deadline_ms`. `all`: also pages that changed
- * lately. */
+/* Writes the pages that are due, at most `max_bytes` or until `deadline_ms`. `all`: including pages
+ * that changed recently. */
 static void store_pages(struct page_store_writer *k, bool all, uint64_t max_bytes,
                         int64_t deadline_ms)
 {
@@ -195,8 +195,7 @@ static bool make_ready(struct page_store_writer *k)
     if (!page_store_ready(k->store, &fresh))
         return false;
     size_t at = 0;
-    if (fresh &&
-        k->opened_before) /* another folder, or there was none: it does not have the stored pages */
+    if (fresh && k->opened_before) /* a new folder: it does not have the stored pages */
         cache_next(k->publisher->options.cache, HELD_PAGE, &at, forget_stored, NULL);
     k->opened_before = true;
     if (atomic_exchange(&k->sweep_due, false) || fresh)

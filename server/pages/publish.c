@@ -60,7 +60,7 @@ static void policies_free(struct publish_policies *policies)
  */
 static bool admit(struct publisher *p, struct resource *s)
 {
-    /* From here on the last unref uncounts the snapshot. */
+    /* From here on, the last unref subtracts the snapshot from the count. */
     cache_count(p->options.cache, s);
     if (p->options.attach == NULL || p->options.attach(p->options.attach_context, s))
         return true;
@@ -68,7 +68,7 @@ static bool admit(struct publisher *p, struct resource *s)
     return false;
 }
 
-/* Tests stop a build here, between its read and its installation. */
+/* Tests stop a build between its read and its installation. */
 static void pause_build(struct publisher *p, int64_t index_id, uint32_t number, uint64_t revision)
 {
     if (p->options.build_pause != NULL)
@@ -113,8 +113,8 @@ static bool is_same_list(struct catalogue_view *v, const struct page_place *s)
     return same;
 }
 
-/* Reads the page at the newest revision and builds it upon `base`, or loads it where it is stored.
- * `*out` stays NULL where the page has no entries. `*passing`: another file is at the path. */
+/* Reads the page at the newest revision and builds it from `base`, or loads it from the page store.
+ * `*out` stays NULL if the page has no entries. `*passing`: another file is at the path. */
 static enum catalogue_status build_page(struct publisher *p, struct builder *b,
                                         struct page_place *s, const struct resource *base,
                                         uint64_t *revision, bool *loaded, bool *passing,
@@ -194,14 +194,14 @@ static void load_page(void *context, struct place *place, struct load *l)
 
 /* ---- the pass ------------------------------------------------------------------------------ */
 
-/* How every change is found, whatever its cause.
- * One read transaction; the registry if it moved; `wanted` raised of every page that moved,
- * before anything is acknowledged. That much under `pass_lock`; then, without it, hot pages are
- * rebuilt and waiting requests are resumed. */
+/* A pass finds every change, whatever its cause. In one read transaction and under `pass_lock` it
+ * reads the registry if that changed, and raises `wanted` of every changed page, before anything is
+ * acknowledged. Then, without the lock, it rebuilds pages in memory and resumes waiting
+ * requests. */
 
 struct moved_page {
     struct page_record page;
-    struct place *place; /* owned reference; NULL: nobody can ask for it */
+    struct place *place; /* owned reference; NULL: no request can reach it */
 };
 
 struct page_list {
@@ -234,9 +234,9 @@ static bool is_in_registry(void *context, struct place *place)
     return atomic_load(&((struct page_place *)place)->mark) == *mark;
 }
 
-/* Replaces the page map; the old one lives until its last request is done. `new_era`: it is of
- * another catalogue than before, or pages are framed differently, so all pages get new places. What
- * is served until then stays if the new one cannot be read. */
+/* Replaces the page map; the old one is freed after its last request. `new_era`: the map is of
+ * another catalogue, or pages are framed differently, so all pages get new places. If the new map
+ * cannot be made, the old one stays. */
 static enum catalogue_status refresh_routing(struct publisher *p, struct catalogue_view *v,
                                              const char *epoch, bool new_era)
 {
@@ -320,7 +320,7 @@ static void record_changed(struct publisher *p, const struct page_record *page)
         atomic_store(&p->changed_at, page->changed_at);
 }
 
-/* Remembers a page whose last change is in the future, until it changes again. */
+/* Keeps a page whose last change is in the future on a list until it changes again. */
 static void record_ahead(struct publisher *p, const struct page_record *page, int64_t now)
 {
     bool is = !page->removed && page->changed_at > now + CLOCK_SLACK_SECONDS;
@@ -391,8 +391,8 @@ static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_
 
 /* ---- pages with a query */
 
-/* Lookups and rows of one site in one pass, a few microseconds each; pages beyond them do not
- * answer requests with a query. */
+/* Maximum number of lookups and rows for one site in a pass, a few microseconds each; pages beyond
+ * that do not answer requests with a query. */
 #define QUERY_LOOKUPS 2000u
 
 static bool is_there(void *context, const struct entry_record *record)
@@ -559,7 +559,7 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
         status = record_queries(p, v, rerouted ? NULL : list);
     if (status != CATALOGUE_OK)
         return status;
-    want_pages(p, list); /* last: it takes references, which only publish_pages gives back */
+    want_pages(p, list); /* last: it takes references, which only publish_pages releases */
     memcpy(p->epoch, now->epoch, sizeof p->epoch);
     return CATALOGUE_OK;
 }
@@ -631,8 +631,8 @@ bool publisher_reconfigure(struct publisher *p, struct publish_policies *policie
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-/* How long the thread sleeps at most: deadlines of long polls are kept this closely, and the clock
- * is looked at. */
+/* Longest sleep of the thread: the precision of long polls' deadlines, and the interval between
+ * checks of the clock. */
 #define TICK_MS       100u
 #define QUIET_TICK_MS 1000u
 
@@ -661,7 +661,7 @@ static void handle_wait_result(struct publisher *p, enum catalogue_wait_result r
         pthread_mutex_unlock(&p->pass_lock);
     }
     if (result == CATALOGUE_WAIT_TIMEOUT && !*retry) {
-        if (p->readable) /* else the catalogue could not be read, and has not been since */
+        if (p->readable) /* else the catalogue has not been readable since */
             atomic_store(&p->fresh_ns, clock_now_ns());
         return;
     }
@@ -685,7 +685,7 @@ static bool find_ahead(void *context, const struct page_record *page, const char
     return !p->ahead_more;
 }
 
-/* Looks through all pages: the clock was set back, or only some of them fitted. */
+/* Checks all pages: the clock was set back, or not all of them fitted into the list. */
 static void look_for_ahead(struct publisher *p)
 {
     struct catalogue_view *v;
@@ -694,7 +694,7 @@ static void look_for_ahead(struct publisher *p)
     p->ahead_count = 0;
     p->ahead_more = false;
     if (catalogue_view_pages_since(v, 0, 0, find_ahead, p) != CATALOGUE_OK)
-        p->ahead_more = true; /* look again */
+        p->ahead_more = true; /* check again */
     catalogue_view_end(v);
 }
 
@@ -766,9 +766,9 @@ static void publisher_run(void *context)
 
 static void publisher_free(struct publisher *p)
 {
-    workers_free(p->builds); /* runs what is queued, so every page's waiter is answered */
+    workers_free(p->builds); /* runs the queued jobs, so that all waiting requests are answered */
     page_store_writer_stop(p->keeper);
-    p->mark++; /* no page has it */
+    p->mark++; /* a new mark, which no page has: removes all */
     cache_sweep(p->options.cache, HELD_PAGE, is_in_registry, &p->mark);
     publisher_page_map_done(p->routing);
     for (unsigned i = 0; i < p->idle_builder_count; i++)
@@ -910,7 +910,7 @@ void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout
                            await_revision_done *done, await_is_gone *is_gone, void *context)
 {
     await_list_add(&p->awaits, AWAIT_NEWER, 0, since, timeout_ms, done, is_gone, context);
-    catalogue_nudge(p->catalogue); /* it has a deadline */
+    catalogue_nudge(p->catalogue); /* wakes the thread, which must keep the new deadline */
 }
 
 bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number, bool gz,

@@ -8,7 +8,7 @@
  * 3. A snapshot is installed only if it is newer than the current one and not older than `wanted`.
  * 4. A page that cannot be published after a commit loses its stale snapshot before the write is
  *    answered.
- * 5. A cold page is built once however many ask. */
+ * 5. A cold page is built once, however many requests wait for it. */
 #pragma once
 
 #include <stdbool.h>
@@ -54,7 +54,7 @@ struct publisher_options {
     uint64_t page_store_bytes;
     uint32_t page_store_settle_ms, page_store_least_ms; /* 0: as page_store_writer.c says */
     struct publish_policies *policies; /* taken over, also on failure; NULL: none */
-    /* Fills s->attachment and s->attachment_free before `s` is installed. False: no memory. */
+    /* Sets s->attachment and s->attachment_free before `s` is installed. False: out of memory. */
     bool (*attach)(void *context, struct resource *s);
     void *attach_context;
     /* Called with the present state of each changed page, in memory or not, before it is served and
@@ -97,12 +97,12 @@ enum route_kind { ROUTE_NONE, ROUTE_PAGE, ROUTE_PAGE_GZ, ROUTE_ROBOTS, ROUTE_KEY
 
 struct site_target {
     enum route_kind kind;
-    bool host_known;         /* false: 421 */
-    const char *origin;      /* of the site, where its host is known; borrowed as `page` */
-    int64_t site_id;         /* likewise; 0: none */
-    struct place *page;      /* PAGE, PAGE_GZ: borrowed while the map is held. Its snapshot is
-                              * place_resource, or where that is NULL, cache_await: NONE where it has no
-                              * entries, UNAVAILABLE where the catalogue cannot be read */
+    bool host_known;    /* false: 421 */
+    const char *origin; /* of the site, where its host is known; borrowed as `page` */
+    int64_t site_id;    /* likewise; 0: none */
+    struct place *page; /* PAGE, PAGE_GZ: borrowed while the map is held. place_resource returns its
+                           snapshot; if that is NULL, call cache_await: NONE if it has no entries,
+                           UNAVAILABLE if the catalogue cannot be read */
     struct resource *robots; /* ROBOTS; of KEY the key file: borrowed likewise */
     const char *text;        /* ALIAS: the target URL */
     size_t text_len;
@@ -126,10 +126,9 @@ int64_t publisher_newest_at(struct publisher *p);
 /* The registry that the map was made of. Borrowed while the map is held. */
 const struct registry *page_map_registry(const struct page_map *r);
 
-/* Reports by up to two calls how many aliases redirect a listed sitemap (`hides`), and how many
- * lead to neither a list nor a listed sitemap of their site, with a sentence about the first; as
- * they were found some seconds ago. Texts are borrowed for the call, which must be short. Any
- * thread. */
+/* Reports, by up to two calls, how many aliases redirect a listed sitemap (`hides`), and how many
+ * lead to neither a list nor a listed sitemap of their site, with a sentence about the first; some
+ * seconds old. Texts are borrowed for the call, which must be short. Any thread. */
 typedef void alias_fault(void *context, bool hides, size_t count, const char *first);
 void publisher_alias_faults(struct publisher *p, alias_fault *each, void *context);
 
@@ -142,14 +141,14 @@ bool publisher_accepts_query(const struct place *page);
  * cannot be read. Never waits for I/O; any thread. */
 bool publisher_forget(struct publisher *p, struct place *page);
 
-/* Calls `done` once everything up to `revision` is published, at once or later on another thread:
- * then a write is acknowledged. UNAVAILABLE, after a minute at the latest: the catalogue cannot be
- * read. REPLACED: its file is another one, or gone. */
+/* Calls `done` once everything up to `revision` is published, at once or later on another thread; a
+ * write can then be acknowledged. UNAVAILABLE (after at most a minute): the catalogue cannot be
+ * read. REPLACED: its file is gone or another one. */
 typedef void await_revision_done(void *context, enum await_result result);
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
                               void *context);
-/* The same for what another node applied, which may never come: STOPPING once the publisher is
- * quiesced, or once `is_gone` is true, which is called about once a second. */
+/* The same for a write that another node applied, which may never arrive here: STOPPING once the
+ * publisher is quiesced, or once `is_gone`, which is called about once a second, returns true. */
 typedef bool await_is_gone(void *context);
 void publisher_await_forwarded(struct publisher *p, uint64_t revision, await_revision_done *done,
                                await_is_gone *is_gone, void *context);
@@ -158,8 +157,8 @@ void publisher_await_forwarded(struct publisher *p, uint64_t revision, await_rev
 uint64_t publisher_revision(struct publisher *p);
 
 /* Calls `done` when a revision newer than `since` is published, or after `timeout_ms`, or with
- * AWAIT_STOPPING. `is_gone` is called about once a second, and ends the wait with
- * AWAIT_STOPPING where it is true. For long polls; thousands may wait. */
+ * AWAIT_STOPPING. `is_gone` is called about once a second, and ends the wait with AWAIT_STOPPING if
+ * it returns true. For long polls; thousands may wait. */
 void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
                            await_revision_done *done, await_is_gone *is_gone, void *context);
 /* Resumes every long poll and every wait for another node's write now (AWAIT_STOPPING), and later
@@ -167,29 +166,28 @@ void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout
  * still answered. Any thread. */
 void publisher_quiesce(struct publisher *p);
 
-/* The etags of a page in memory; false where it is cold. `gz` chooses the `.xml.gz`. */
+/* The etag of a page in memory; false if it is not in memory. `gz`: that of the `.xml.gz`. */
 bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number, bool gz,
                          char out[RESOURCE_ETAG_SIZE]);
 
 struct publisher_stats {
     uint64_t segments_rendered, pages_published, pages_built_cold, snapshots, snapshot_bytes;
     uint64_t seen_revision, evictions, publish_failures;
-    uint64_t pages_loaded;     /* cold pages that were on disk: nothing was rendered */
+    uint64_t pages_loaded;     /* cold pages that were loaded from the page store */
     uint64_t page_store_bytes; /* on disk */
     int64_t changed_at;        /* when a page last changed; 0: none has */
-    uint64_t entries;          /* in all pages, at seen_revision */
-    /* Time since the last check that found everything committed to be served: 100 ms, unless the
+    uint64_t entries;          /* entries of all pages, at seen_revision */
+    /* Time since the last check that found every committed change served: 100 ms, unless the
      * catalogue cannot be read or a pass takes long. */
     uint64_t age_ms;
-    uint64_t builds_queued; /* cold pages that wait for a thread */
-    /* By histogram_times: passes that found a change, and pages built because they were asked for.
-     */
+    uint64_t builds_queued; /* cold pages that are waiting for a thread */
+    /* By histogram_times: passes that found a change, and pages built on request. */
     struct histogram_values publish_ns, build_ns;
-    bool readable; /* the catalogue could be read at the last try */
+    bool readable; /* the last attempt to read the catalogue succeeded */
     char trouble[256];
 };
 void publisher_stats_get(struct publisher *p, struct publisher_stats *out);
-/* Whether all that was committed at this time (monotonic) is served. Thread safe, never waits. */
+/* Whether everything committed before this time (monotonic) is served. Thread safe, never waits. */
 bool publisher_serves_since(const struct publisher *p, uint64_t ns);
 /* Calls `each` for every index: pages with entries, and the entries in them, as last published. By
  * origin, then path. From memory; any thread. The strings are valid for the call. */

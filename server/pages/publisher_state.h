@@ -59,11 +59,11 @@ struct publisher {
     atomic_int_fast64_t moved_at; /* publisher_moved_at */
     atomic_uint_fast64_t segments_rendered, pages_published, pages_built_cold, pages_loaded,
         publish_failures;
-    atomic_uint_fast64_t fresh_ns; /* clock_now_ns when `seen` was the newest */
+    atomic_uint_fast64_t fresh_ns; /* clock_now_ns when `seen` was last known to be the newest */
     struct histogram publish_ns, build_ns;
 
-    /* Used by passes and the thread alone: the system's clock minus CLOCK_BOOTTIME, 0 at first;
-     * whether a change is in the future; pages whose last change is, `ahead_more`: or more. */
+    /* Only for passes and the thread: the system's clock minus CLOCK_BOOTTIME, 0 at first; whether
+     * a change is in the future; the pages whose last change is (`ahead_more`: there are more). */
     int64_t clock_offset;
     bool clock_behind;
     struct page_ahead {
@@ -87,9 +87,9 @@ struct publisher {
 /* Starts it by the publisher's options. NULL if these turn it off, or when out of memory or
  * threads: there is no store then, and all functions take NULL. */
 struct page_store_writer *page_store_writer_start(struct publisher *p);
-/* A page that may have to be stored is in memory, or soon will be. Any thread. */
+/* A page that may have to be stored is in memory, or will be soon. Any thread. */
 void page_store_writer_page_made(struct page_store_writer *k);
-/* The registry moved: pages may be gone. Any thread. */
+/* The registry has changed: pages may be gone. Any thread. */
 void page_store_writer_pages_moved(struct page_store_writer *k);
 /* Ends the thread, stores pages that are not stored yet, for a bounded time, and frees the keeper.
  * The pages must still be in the cache. */

@@ -27,7 +27,7 @@ void resource_count(struct resource *r, void (*released)(void *context, size_t b
 
 void resource_ref(struct resource *r)
 {
-    /* The caller already holds a reference, or its owner's lock: no ordering is needed. */
+    /* No ordering is needed, since the caller already holds a reference, or the owner's lock. */
     atomic_fetch_add_explicit(&r->references, 1, memory_order_relaxed);
 }
 

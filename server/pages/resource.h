@@ -7,10 +7,10 @@
  * touching the others; it is inflated only while it is sent. A file's bytes are as on disk,
  * and compressed once if that makes them smaller.
  *
- * The sender of a resource's bytes holds a reference until the last byte has left (http: from
- * queueing to the completion of the request). So what is attached may point into its buffers
- * without a reference of its own, and there is no cycle: the last unref means that nobody sends. A
- * retired resource lives, and counts against the budget, as long as its slowest reader. */
+ * The sender of a resource's bytes holds a reference until the last byte is sent (http: from
+ * queueing to the completion of the request). So the attachment may point into the buffers without
+ * a reference of its own, and there is no cycle: after the last unref nobody sends it. A retired
+ * resource lives, and counts against the budget, as long as its slowest reader. */
 #pragma once
 
 #include <stdatomic.h>
@@ -36,15 +36,15 @@ struct snapshot_segment {
     uint64_t hash[2]; /* XXH3-128 of the XML */
 };
 
-/* The memory that replies on their way out hold, so that slow readers can be made to give it back.
- * The sender (http) keeps account here. */
+/* The memory that replies hold while they are sent, so that slow readers can be cut off to release
+ * it. The sender (http) does the accounting here. */
 enum held_kind { HELD_PAGE, HELD_FILE, HELD_KINDS };
 
 struct held {
     /* Set before it is shared. */
     enum held_kind kind;
-    uint64_t bytes;      /* that are free when nobody holds it */
-    atomic_bool retired; /* of a page: no place has it any more, it lives for its readers alone */
+    uint64_t bytes;      /* bytes that become free when nobody holds it */
+    atomic_bool retired; /* of a page: no place has it any more, only its readers */
     /* Under the lock of http's readers. */
     unsigned readers;
     bool ending; /* its readers were cut; counted while there are any */
@@ -58,9 +58,9 @@ struct resource {
     char etag_identity[RESOURCE_ETAG_SIZE];
     char etag_gzip[RESOURCE_ETAG_SIZE];
     char etag_file[RESOURCE_ETAG_SIZE]; /* pages only */
-    const char *content_type;           /* of what is not REPRESENT_FILE; static */
+    const char *content_type;           /* unless REPRESENT_FILE; static */
     int64_t changed_at;                 /* Unix seconds: its last change; 0: not known */
-    int64_t dated_at;                   /* the date in its prebuilt replies: not later than these */
+    int64_t dated_at; /* the date in its prebuilt replies, which is not later than they are */
     /* As shared_date of struct validators. For a file, the cache sets it to false once that second
      * is over, while others may read it. */
     atomic_bool same_second;
@@ -74,27 +74,28 @@ struct resource {
     uint32_t segment_count;             /* up to the last segment with entries */
     struct snapshot_segment *segments;  /* owned, from malloc */
 
-    /* What the sender (http) attaches: set before the resource is installed, by the publisher's
-     * `attach` hook, freed with it. NULL: its replies are made when they are asked for. */
+    /* What the sender (http) attaches, by the publisher's `attach` hook, before the resource is
+     * installed; freed with it. NULL: its replies are made on request. */
     void *attachment;
     void (*attachment_free)(void *attachment);
 
     struct held held;
     atomic_uint references;
-    /* Notifies the budget that held.bytes are free again, after they are; may be NULL. Called by
-     * the last unref, on any thread, with no lock held by it; must not block. */
+    /* Notifies the budget that held.bytes have been freed; may be NULL. Called by the last unref,
+     * on any thread, without locks; must not block. */
     void (*released)(void *context, size_t bytes);
     void *released_context;
 };
 
-/* An all-zero resource with one reference, the caller's; NULL when out of memory. Until it is
- * shared the caller fills it as it likes: resource_unref takes a half-filled one. */
+/* An all-zero resource with one reference, the caller's; NULL when out of memory. The caller fills
+ * it before sharing it; resource_unref accepts a half-filled one. */
 struct resource *resource_new(enum held_kind kind);
-/* Counts it from now on, with the bytes of its buffers. Call it before it is shared. */
+/* From now on it counts against the budget, with the bytes of its buffers. Call this before it is
+ * shared. */
 void resource_count(struct resource *r, void (*released)(void *context, size_t bytes),
                     void *context);
 void resource_ref(struct resource *r);
-/* The last unref frees attachment, buffers and resource, then calls `released`. NULL is taken. Any
+/* The last unref frees attachment, buffers and resource, then calls `released`. Accepts NULL. Any
  * thread. */
 void resource_unref(struct resource *r);
 

@@ -28,9 +28,9 @@ struct file_state {
 
 enum served_file_load_status {
     SERVED_FILE_LOADED,
-    SERVED_FILE_LOAD_GONE,     /* no regular file, or too large: there is nothing to serve */
-    SERVED_FILE_LOAD_CHANGING, /* it is being written right now: try again */
-    SERVED_FILE_LOAD_FAILED,   /* the disk */
+    SERVED_FILE_LOAD_GONE,     /* not a regular file, or too large: nothing can be served */
+    SERVED_FILE_LOAD_CHANGING, /* it is being written now: try again */
+    SERVED_FILE_LOAD_FAILED,   /* the disk failed */
     SERVED_FILE_LOAD_NO_MEMORY,
 };
 
@@ -38,9 +38,9 @@ enum served_file_load_status {
  * time. */
 struct served_file {
     struct place place;
-    struct file_state file; /* of what is in memory */
+    struct file_state file; /* of the content in memory */
     bool settled;           /* of `file`, when it was read */
-    /* What was served last: kept when the file is dropped from memory, so that its date never goes
+    /* The version served last, kept even if the file is evicted, so that its date never goes
      * back. */
     char etag[RESOURCE_ETAG_SIZE]; /* "": nothing yet */
     int64_t modified_at;
@@ -55,15 +55,15 @@ struct served_files {
 
 /* ---- from a file to a resource ------------------------------------------------------------ */
 
-#define GZIP_MIN_BYTES 257u /* smaller ones fit a packet anyway */
-#define GZIP_MIN_SAVED 10u  /* at least 1/10 must be saved */
+#define GZIP_MIN_BYTES 257u /* smaller files fit one packet uncompressed */
+#define GZIP_MIN_SAVED 10u  /* compression must save at least 1/10 */
 #define GZIP_WINDOW    (15 + 16)
-#define GZIP_OS        255 /* unknown: the same bytes everywhere */
+#define GZIP_OS        255 /* "unknown": the same bytes everywhere */
 
 /* The coarsest time stamps of file systems in use are FAT's. */
 #define SETTLED_NS (2 * (int64_t)CLOCK_SECOND_NS)
 
-/* What `errno` of an attempt to open a file means. */
+/* The meaning of `errno` after an attempt to open a file. */
 static enum served_file_load_status served_file_load_error(int error)
 {
     switch (error) {
@@ -116,8 +116,8 @@ static bool is_same_state(const struct file_state *a, const struct file_state *b
            a->from == b->from && a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
 }
 
-/* True where the file was last changed so long before `now_ns`, when it was read, that another
- * change since would show. */
+/* True if the file's last change was so long before `now_ns`, when it was read, that a later change
+ * would be visible in its times. */
 static bool is_settled(const struct file_state *file, int64_t now_ns)
 {
     int64_t age = now_ns - file->changed_ns;
@@ -125,7 +125,7 @@ static bool is_settled(const struct file_state *file, int64_t now_ns)
     return age > SETTLED_NS || age < -SETTLED_NS;
 }
 
-/* Reads exactly `size` bytes from there on. */
+/* Reads exactly `size` bytes from the offset on. */
 static enum served_file_load_status read_all(int fd, uint64_t from, uint8_t *to, size_t size)
 {
     for (size_t at = 0; at < size;) {
@@ -205,7 +205,7 @@ static void write_gzip_tag(struct resource *b, int level)
     write_tag(b->etag_gzip, XXH3_128bits(made_of, (size_t)len));
 }
 
-/* Compresses into a buffer that holds no more than what is worth keeping. */
+/* Compresses into a buffer whose size is the largest result worth keeping. */
 static bool make_gzip(struct resource *b, int level)
 {
     size_t most = b->raw_len - b->raw_len / GZIP_MIN_SAVED;
@@ -250,10 +250,10 @@ static bool served_file_finish(struct resource *b, const char *path, int level)
     return b->raw_len < GZIP_MIN_BYTES || make_gzip(b, level);
 }
 
-/* ---- one look at a file ------------------------------------------------------------------- */
+/* ---- one check of a file ------------------------------------------------------------------- */
 
-#define MAX_ATTEMPTS   3  /* at a file that changes as it is read */
-#define ATTEMPT_GAP_MS 10 /* for its writer to get on */
+#define MAX_ATTEMPTS   3  /* attempts to read a file that changes meanwhile */
+#define ATTEMPT_GAP_MS 10 /* pause for its writer */
 
 static bool is_listed(struct served_files *files, const struct served_file *f, int64_t *lastmod)
 {
@@ -353,7 +353,8 @@ static enum served_file_load_status check_file(struct served_files *files, struc
     return status;
 }
 
-/* The cache's loader: looks whether the file is still what was read, and reads it if not. */
+/* The cache's loader: checks whether the file has changed since it was read, and reads it again if
+ * so. */
 static void load_served_file(void *context, struct place *place, struct load *l)
 {
     struct served_files *files = context;
@@ -374,7 +375,7 @@ static void load_served_file(void *context, struct place *place, struct load *l)
         resource_unref(l->resource);
         l->resource = NULL;
     } else if (status == SERVED_FILE_LOADED) {
-        /* Until a second is over, another content may yet come with it. */
+        /* Until the second is over, other content may get the same date. */
         bool same_second =
             f->shared_second || l->resource->changed_at >= clock_unix_ns() / CLOCK_SECOND_NS;
         atomic_store(&l->resource->same_second, same_second);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Served files: the cache's loader of files, by (source, path). A served file was looked at within
- * the last second (SERVED_FILES_FRESH_MS): then it comes from memory; otherwise a worker looks at
- * the file first, and reads it only if its device, inode, size or times have changed.
+/* Served files: the cache's loader of files, by (source, path). A file that was checked within the
+ * last second (SERVED_FILES_FRESH_MS) is served from memory; otherwise a worker checks it first,
+ * and reads it only if its device, inode, size or times have changed.
  *
  * A file's date never goes back while the cache remembers it: content that comes with a date not
  * later than the one last served (rsync -t, a rollback) gets the time of its detection, and the
  * same content under a new date keeps its old one. After the cache has forgotten a file, a date
  * that was sent before may be sent with other content.
  *
- * A file that is being written while it is read (its size or times move) is tried again, a few
- * times; then the last complete content is still served, or none if none exists. The same is done
- * with a file that is gone or unreadable while the index lists it: the next scan removes its entry,
- * or the shrink guard holds that back.
+ * If a file is written to while it is read (its size or times change), the read is repeated a few
+ * times; then the last complete content, if any, is served. The same applies to a file that is gone
+ * or unreadable while the index lists it: the next scan removes its entry, or the shrink guard
+ * holds the removal back.
  *
  * Thread safe. */
 #pragma once
@@ -42,30 +42,30 @@ struct served_files_options {
 
 /* NULL when out of memory or threads. */
 struct served_files *served_files_new(const struct served_files_options *options);
-/* Ends the threads, after all waiting requests are answered. Nobody may ask for files any more;
- * invalidating is fine. So stop the listeners, then this, then what `open` needs. Takes NULL. */
+/* Answers all waiting requests and ends the threads. After this no file may be requested, but files
+ * may be invalidated. So stop the listeners, then this, then what `open` needs. Accepts NULL. */
 void served_files_stop(struct served_files *files);
-/* Stops, takes all files out of the cache, and frees. Takes NULL. */
+/* Stops, removes all files from the cache, and frees. Accepts NULL. */
 void served_files_free(struct served_files *files);
 
 /* The file if it is fresh, with a reference for the caller; NULL: await it. Never waits for I/O. */
 struct resource *served_files_get(struct served_files *files, size_t source, const char *path);
 
-/* Asks for a file. AWAIT_NONE: there is no such file, it cannot be read, or is larger than a
- * sitemap may be, and the index does not list it; AWAIT_UNAVAILABLE: the index lists it, no memory,
- * the disk fails, it is being written. `path` is copied. `site_id`: the request's, see cache_await.
- */
+/* Requests a file. AWAIT_NONE: the file does not exist, is unreadable, or is larger than a sitemap
+ * may be, and the index does not list it; AWAIT_UNAVAILABLE: the same if the index lists it, or out
+ * of memory, the disk failed, or the file is being written. `path` is copied. `site_id`: the
+ * request's, see cache_await. */
 void served_files_await(struct served_files *files, size_t source, const char *path,
                         int64_t site_id, resource_awaited *done, void *context);
 
-/* The files of a source may have changed: each is looked at before it is served again. For a scan
+/* The files of a source may have changed: each is checked before it is served again. For a scan
  * that finds changes. Any thread. */
 void served_files_invalidate(struct served_files *files, size_t source);
 
 struct served_files_stats {
     uint64_t files, bytes; /* in memory; bytes with those that are still being sent */
-    uint64_t checks;       /* files looked at */
-    uint64_t loads;        /* and read */
+    uint64_t checks;       /* files checked */
+    uint64_t loads;        /* files read */
     uint64_t evictions;
     uint64_t failures; /* loads that ended UNAVAILABLE, or served an older one for it */
 };
