@@ -15,16 +15,16 @@
 #include "server/crypto/token.h"
 #include "server/log/log.h"
 
-/* A table of fixed size: an address maps to a few neighbouring slots, and if all are taken, it
- * replaces the oldest window. So many addresses can displace each other's failures, but never use
- * memory without bound. */
+/* A table of fixed size: an address maps to a few neighbouring slots, and replaces the oldest
+ * window if all are taken. So many addresses can displace each other's failures, but memory stays
+ * bounded. */
 #define SLOTS  1024u
 #define PROBES 8u
 
-#define ENVIRONMENT_TOKEN "environment" /* what the log calls it */
+#define ENVIRONMENT_TOKEN "environment" /* its name in the log */
 
 struct page_place_failures {
-    char peer[48]; /* an IPv6 address as text fits */
+    char peer[48]; /* room for an IPv6 address as text */
     int64_t window_began;
     unsigned failures; /* 0: free */
 };
@@ -38,7 +38,7 @@ struct uses {
 };
 
 struct auth {
-    pthread_mutex_t lock; /* held for a few comparisons, never over I/O */
+    pthread_mutex_t lock; /* held for a few comparisons, never during I/O */
     struct uses uses;
     struct page_place_failures slots[SLOTS];
     int64_t reports_began;
@@ -102,7 +102,7 @@ static struct page_place_failures *find_slot(struct auth *auth, const char *peer
     return best;
 }
 
-/* A client with many addresses fills the log no more than one with few. */
+/* A limit for all addresses, so that a client with many of them cannot fill the log. */
 static bool may_report(struct auth *auth, int64_t now)
 {
     if (now < auth->reports_began || now - auth->reports_began >= AUTH_WINDOW_SECONDS) {
@@ -321,7 +321,7 @@ bool routes_authorise(void *context, struct request *request)
     const char *token = bearer_token(request_header(request, HEADER_AUTHORIZATION), &len);
     uint8_t sha256[32];
 
-    /* To come without a token is not a guess and does not count as one. */
+    /* A request without a token is not a guess, so it is not counted as one. */
     if (token == NULL) {
         errors_reply_unauthorised(&request->reply,
                                   "the token is missing: send Authorization: Bearer TOKEN");

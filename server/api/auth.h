@@ -19,7 +19,7 @@ struct auth;
 
 /* NULL when out of memory. */
 struct auth *auth_new(void);
-/* Takes NULL. */
+/* Accepts NULL. */
 void auth_free(struct auth *auth);
 
 /* Counts a wrong token from `peer` (NULL: unknown) at `now`. Returns 0, or the seconds for which
@@ -36,10 +36,10 @@ unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *rep
 struct app_context;
 struct registry;
 struct request;
-/* Checks by the registry in memory, which follows the catalogue within CATALOGUE_POLL_MS. For
- * replies with nothing of the catalogue, or with data that was read before. */
+/* Checks the registry in memory, which is at most CATALOGUE_POLL_MS behind the catalogue. For
+ * replies without data of the catalogue, or with data that was read before. */
 bool auth_still_holds(const struct app_context *app, struct request *request);
-/* Checks by the registry of the view from which the answer is made. */
+/* Checks the registry of the view from which the answer is made. */
 bool auth_holds(const struct registry *registry, struct request *request, int64_t now);
 
 /* Whether what the request writes may be owned by `name` (?source=): a token for one site writes as
@@ -48,7 +48,7 @@ bool auth_holds(const struct registry *registry, struct request *request, int64_
  * thread safe. */
 bool auth_may_own(const struct app_context *app, struct request *request, const char *name);
 
-/* Whether the request bears the token of the nodes (app->peer_token_sha256). False, with the reply
+/* Whether the request has the token of the nodes (app->peer_token_sha256). False, with the reply
  * filled (401, 429). Thread safe. */
 bool auth_is_peer(const struct app_context *app, struct request *request);
 

@@ -20,8 +20,8 @@
 struct call;
 struct token_digest;
 
-/* What a call works on, with its names in parameters, members and URLs: entries and their indexes,
- * or page URLs and their urlsets. */
+/* The noun of a call, with its names in parameters, members and URLs: entries and their indexes, or
+ * page URLs and their urlsets. */
 struct noun {
     enum list_kind kind;
     const char *one, *many, *path;         /* "sitemap", "sitemaps", "/v1/sitemaps/" */
@@ -35,15 +35,16 @@ struct noun {
 typedef enum catalogue_status call_work(struct call *call, struct catalogue_view *view,
                                         const struct registry *registry);
 
-/* What a call keeps of its Idempotency-Key (repeat.c); all zero where it has none. */
+/* The state of a call's Idempotency-Key (repeat.c); all zero without one. */
 struct repeat {
-    const char *key;                 /* borrowed from the request */
-    struct token_digest *digest;     /* owned: of method, target and body so far */
-    uint8_t sha256[32];              /* of them all */
-    const struct registry *registry; /* as the change in progress sees it; NULL: none */
-    bool brief;         /* `answer` must leave out lists and texts: there is no room for them */
+    const char *key;             /* borrowed from the request */
+    struct token_digest *digest; /* owned: of method, target and body so far */
+    uint8_t sha256[32];          /* of them all */
+    const struct registry
+        *registry;      /* the registry as the change in progress sees it; NULL: none */
+    bool brief;         /* `answer` must omit lists and texts, for which there is no room */
     bool answered;      /* the reply is made, and sent once the change is durable */
-    const char *action; /* of call_audit, which is logged then */
+    const char *action; /* of call_audit, logged at that time */
     char *subject;      /* owned */
 };
 
@@ -63,13 +64,13 @@ struct call {
      * runs `answer`, see repeat.c.) */
     struct change change;
     struct change_result result;    /* owned copy */
-    const struct page_map *routing; /* of call_registry; NULL: it was not asked for */
+    const struct page_map *routing; /* of call_registry; NULL: not requested yet */
     void (*answer)(struct call *call);
     void (*refuse)(struct call *call);
     /* Answer the write only when the sources run with the settings that it made. */
     bool settles_sources;
     struct trace_span span; /* of a request that may write */
-    struct repeat repeat;   /* what Idempotency-Key asks for, see repeat.c */
+    struct repeat repeat;   /* state of the Idempotency-Key, see repeat.c */
 };
 
 /* The routes' `begin`: makes the call of a request and reads the query. HANDLED, with the reply
@@ -80,11 +81,12 @@ enum handled call_begin(void *context, struct request *request);
 /* The routes' `done`: frees the call. */
 void call_done(void *context, struct request *request);
 
-/* Runs `job` with the call on a worker, which resumes the request; 503 where all are busy. */
+/* Runs `job` with the call on a worker, which resumes the request; 503 if all workers are busy. */
 enum handled call_run(struct call *call, void (*job)(void *call));
 /* Runs `work` with a view on a worker, then resumes the request. */
 enum handled call_read(struct call *call, call_work *work);
-/* The same for work of tens of milliseconds: one at a time, and other calls do not wait for it. */
+/* The same for work that takes tens of milliseconds: one at a time, without delaying other
+ * calls. */
 enum handled call_search(struct call *call, call_work *work);
 /* On a worker: runs `work` (NULL: nothing) with a view, if the token is still valid in it. If it is
  * not, or the catalogue cannot be read, or `work` failed, the reply is filled: its status is not 0.
@@ -105,9 +107,9 @@ bool call_body(struct call *call, const struct object *object, void *body);
 /* The noun of the call, by its route. Static. */
 const struct noun *call_noun(const struct call *call);
 
-/* The value of a query parameter or NULL where it is absent or empty. */
+/* The value of a query parameter; NULL if it is absent or empty. */
 const char *call_parameter(const struct call *call, const char *name);
-/* The value of a number parameter; absent: what the call's row says, or 0. */
+/* The value of a number parameter; if absent, the default in the call's row, or 0. */
 uint64_t call_number(const struct call *call, const char *name);
 /* Whether the query gives this parameter this word. */
 bool call_word_is(const struct call *call, const char *name, const char *word);
@@ -117,8 +119,8 @@ bool call_cursor(struct call *call, uint64_t min, uint64_t max, uint64_t *out);
 /* Puts `max_removed` and `dry_run` into call->change, for changes of sets of entries. If absent,
  * the shrink guard decides, and the change is applied. */
 void call_set_options(struct call *call);
-/* Reads the URL of a parameter, normalised, into `out`. False, with the reply filled (422), where
- * it is invalid. */
+/* Reads the URL of a parameter, normalised, into `out`. False, with the reply filled (422), if it
+ * is invalid. */
 struct url;
 bool call_url(struct call *call, const char *name, const char *text, struct url *out);
 /* The site that the query's `site` names, by origin or id, or that the token is for; NULL: every
@@ -150,7 +152,7 @@ void call_audit(struct call *call, const char *action, const char *subject);
 
 /* For call_begin: reads the key of a write. False, with the reply filled, if it is invalid. */
 bool repeat_begin(struct call *call);
-/* A piece of a body that is not collected, in order. */
+/* Call it for each piece, in order, of a body that is not collected. */
 void repeat_body(struct call *call, const void *bytes, size_t len);
 /* For calls whose answer is not kept. False, with the reply filled, if the request has a key, which
  * would be ignored. */

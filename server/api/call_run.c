@@ -81,7 +81,7 @@ static bool validate_value(const struct member *parameter, const char *value, ch
     }
 }
 
-/* False, with the reply filled, where the query does not have what the call's row says. */
+/* False, with the reply filled, if the query does not match the call's row. */
 static bool validate_query(struct reply *reply, const struct query *query,
                            const struct operation *operation)
 {
@@ -140,7 +140,7 @@ static bool read_query(struct request *request, struct query *query)
 }
 
 /* A client that sends a condition relies on it: if it were ignored, an update could be lost. On
- * reads all but If-Match may be ignored (RFC 9110 13.1.4: there are no dates here). */
+ * reads, all except If-Match may be ignored (RFC 9110 13.1.4: there are no dates here). */
 static bool refuse_condition(struct request *request)
 {
     static const struct {
@@ -179,7 +179,7 @@ const struct noun *call_noun(const struct call *call)
     return call->request->route->pages ? &rows : &entries;
 }
 
-/* Spans of reads are not recorded: they change nothing, and are many. */
+/* Spans of reads are not recorded, since there are many and they change nothing. */
 static void begin_span(struct call *call)
 {
     struct traceparent from;
@@ -587,7 +587,7 @@ int64_t call_id(const char *text)
 {
     uint64_t id;
 
-    /* One spelling of each id, as for entries: no leading zero. */
+    /* Each id has only one spelling, as for entries: no leading zero. */
     if (text == NULL || *text == '0' || !query_number(text, INT64_MAX, &id))
         return 0;
     return (int64_t)id;

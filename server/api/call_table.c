@@ -11,7 +11,7 @@
 
 /* Documents that describe a site or an index; app->max_body_bytes may be less. */
 #define DOCUMENT_BYTES (1u << 20)
-/* Lists: upload.c applies max_bulk_bytes of the configuration. */
+/* Lists: upload.c applies max_bulk of the configuration. */
 #define LIST_BYTES UINT64_MAX
 
 static const char *const json[] = {"application/json", NULL};

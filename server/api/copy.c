@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* An answer has a *place* while its file is made or waits for its turn: one for the tokens of each
- * site, a few for tokens for all sites. So a client that asks again and again, or leaves, delays
- * another by no more than the answers before it. A complete file has no place. Until its last byte
- * is sent it counts against max_spool like uploaded lists (for a token of one site, against that
- * site's half), and as one of the few files that a site, and all sites, may have open. The listener
- * bounds how slow a client may be (reply_timeout). A copy of the catalogue counts against the free
- * space of the disk instead. */
+ * site, a few for tokens for all sites. So a client that repeats its request, or disconnects,
+ * delays others at most by the answers before theirs. A complete file has no place. Until its last
+ * byte is sent it counts against max_spool like uploaded lists (for a token of one site, against
+ * that site's half), and as one of the few files that a site, and all sites, may have open. The
+ * listener bounds how slow a client may be (reply_timeout). A copy of the catalogue counts against
+ * the free space of the disk instead. */
 #include "server/api/copy.h"
 
 #include <ctype.h>
@@ -25,14 +25,14 @@
 
 #define PLACES_ALL_SITES 4u
 #define PLACES_ONE_SITE  1u
-/* Files being made or sent, for which descriptors are reserved (server/sockets.c): of all tokens,
- * of those for one site together, of those of the same site. */
+/* Maximum number of files being made or sent, for which descriptors are reserved
+ * (server/sockets.c): of all tokens, of all tokens for one site, of the tokens of the same site. */
 #define FILES              32u
 #define FILES_SITES        24u
 #define FILES_ONE_SITE     4u
 #define BACKUPS            2u
 #define ROOM_STEP          (1u << 20)
-#define ROWS_BETWEEN_LOOKS 256u /* of a site's copy, between looks for the client */
+#define ROWS_BETWEEN_LOOKS 256u /* of a site's copy, between checks whether the client has left */
 #define COPY_MARK          ".sitemapd-copy-"
 #define RANDOM_CHARS       6u /* of mkostemp */
 
@@ -181,7 +181,7 @@ char *copy_make_file(const struct app_context *app)
     return NULL;
 }
 
-/* Endings of the files that SQLite makes beside a database that it opens. */
+/* Suffixes of the files that SQLite creates beside an open database. */
 static const char *const beside[] = {"-wal", "-shm", "-journal"};
 
 void copy_remove_file(const char *name)
@@ -294,7 +294,7 @@ static void reply_whole(struct copy *copy)
 
 /* ---- lists and pages ------------------------------------------------------------------- */
 
-/* If `make` fills the reply, nothing of the file is sent. */
+/* If `make` fills the reply, the file is not sent. */
 static void run(void *context)
 {
     struct copy *copy = context;
@@ -350,7 +350,7 @@ bool copy_wants_lines(const struct request *request)
         return false;
     accept += sizeof lines - 1;
     accept += strspn(accept, " \t");
-    while (*accept == ';') { /* its parameters; with q=0 it is not acceptable */
+    while (*accept == ';') { /* the parameters of the media type; with q=0 it is not acceptable */
         accept += 1 + strspn(accept + 1, " \t");
         if (strncasecmp(accept, "q=0", 3) == 0 &&
             strspn(accept + 3, ".0") == strcspn(accept + 3, " \t;,"))
@@ -392,7 +392,7 @@ static bool pages_copied(void *context, uint64_t done, uint64_t total)
     return copy_goes_on(context);
 }
 
-/* db/ makes a copy under a name, which is removed once the copy is complete. */
+/* db/ writes the copy to a named file, whose name is removed once the copy is complete. */
 static void copy_catalogue(struct copy *copy)
 {
     struct reply *reply = &copy->call.request->reply;
@@ -400,7 +400,7 @@ static void copy_catalogue(struct copy *copy)
     char *name = copy_make_file(copy->call.app), why[256];
     enum catalogue_status status = CATALOGUE_UNAVAILABLE;
 
-    if (name != NULL) { /* the copy is made only under a free name */
+    if (name != NULL) { /* the name must be free */
         unlink(name);
         status =
             copy->site_id != 0
@@ -437,7 +437,7 @@ static void run_whole(void *context)
     if (copy->gone)
         reply_failed(copy);
     else
-        call_look(&copy->call, NULL); /* the token still holds */
+        call_look(&copy->call, NULL); /* the token is still valid */
     if (copy->call.request->reply.status == 0 && !copy_has_space(copy->call.app))
         errors_reply_status(&copy->call.request->reply, CATALOGUE_NO_SPACE);
     if (copy->call.request->reply.status == 0)

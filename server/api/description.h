@@ -27,7 +27,7 @@ enum member_type {
     MEMBER_ONE,     /* an object of the kind .of: "Sitemap|PageUrl" */
     MEMBER_SWITCH,  /* a string, true or false */
     MEMBER_OPTION,  /* a string, null or false */
-    MEMBER_RAW,     /* anything else: .more is its schema */
+    MEMBER_RAW,     /* any other type: .more is its schema */
     MEMBER_ALL,     /* not a member: all those of .all */
 };
 
@@ -38,7 +38,7 @@ enum {
 };
 
 struct member {
-    const char *name; /* NULL: behind the last one */
+    const char *name; /* NULL: ends the list */
     enum member_type type;
     const char *note; /* a sentence */
     unsigned is;
@@ -57,15 +57,15 @@ struct object {
     const struct member *(*members)(void);
 };
 
-/* What a call returns if it did what was asked. */
+/* The response of a successful call. */
 struct answer {
-    unsigned status; /* 0: behind the last one */
+    unsigned status; /* 0: ends the list */
     const char *note;
     const char *of;    /* an object: "Site|SiteShortened"; NULL: no body, but for .type */
     const char *list;  /* the member that is an array of such objects, beside `next` */
     const char *type;  /* the media type of a body that no object describes */
     const char *lines; /* with Accept: application/x-ndjson, what the lines are; NULL: never */
-    const char *tag;   /* which header of `headers` (openapi.c) its ETag is; NULL: it has none */
+    const char *tag;   /* name of its ETag among `headers` (openapi.c); NULL: it has none */
     bool has_revision; /* lines come with X-Catalogue-Revision */
 };
 
@@ -92,5 +92,5 @@ struct operation {
 #define NAME_PATTERN      JSON("pattern" : "^[A-Za-z0-9._-]{1,64}$")
 #define CHECK_STATE_WORDS "new|good|empty|gone|not-a-sitemap|broken|refused|unreachable"
 
-/* All objects of the API; behind the last one is NULL. */
+/* All objects of the API; NULL ends the list. */
 extern const struct object *const api_objects[];

@@ -8,9 +8,9 @@
 #include "server/input/reader.h"
 #include "server/rules/code.h"
 
-/* The catalogue could not do it. */
+/* The catalogue failed. */
 void errors_reply_status(struct reply *reply, enum catalogue_status status);
-/* A write was not applied, for its status or because a rule rejected it. */
+/* A write was not applied: it failed, or a rule rejected it. */
 void errors_reply_result(struct reply *reply, const struct change_result *result);
 /* A rule rejected a value; `detail` NULL or "": the rule's own sentence. */
 void errors_reply_rule(struct reply *reply, enum rule_code code, const char *field,
@@ -18,9 +18,9 @@ void errors_reply_rule(struct reply *reply, enum rule_code code, const char *fie
 /* A body could not be read. */
 void errors_reply_reader(struct reply *reply, const struct reader_error *error);
 void errors_reply_spool(struct reply *reply, enum spool_status status);
-/* A call that the token's role forbids. */
+/* The token's role does not allow the call. */
 void errors_reply_role(struct reply *reply, const struct grant *grant, enum grant_role needed);
-/* A read or write that the token's scope forbids. */
+/* The token's scope does not allow the read or write. */
 void errors_reply_scope(struct reply *reply);
 /* 401 with its challenge. */
 void errors_reply_unauthorised(struct reply *reply, const char *detail);

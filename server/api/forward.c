@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A request that is forwarded has a route of its own: of the API's table, with the hooks below in
- * place of the call's. A small body stays in memory; a larger one is in a nameless file beside the
- * catalogue, which a worker writes and which counts as room of spools. The outcomes are in the
- * table of the header.
+/* A request that is forwarded gets another route: that of the API's table, with the hooks below
+ * instead of the call's. A small body stays in memory; a worker writes a larger one to a nameless
+ * file beside the catalogue, which counts against the room of spools. The table in the header lists
+ * the outcomes.
  *
- * A write that is applied here after all is the same request again (`direct`), without a listener:
- * it goes through the hooks of the call's own route, which may answer later and then resume it from
- * any thread. Two threads move it on:
+ * A write that is finally applied here becomes a second request (`direct`) with the same content
+ * and without a listener. It passes through the hooks of the call's own route, which may answer
+ * later and then resume it from any thread. Two threads advance it:
  *
  *     the thread that called a hook      the thread that resumes
  *     the hook answers HANDLE_LATER
@@ -32,22 +32,23 @@
 #define INLINE_BYTES 65536u
 #define ROOM_STEP    ((uint64_t)1 << 20)
 #define MOST_WAITS   1u
-#define CUT_OFF_MS   2000  /* after which a write is answered whose revision does not come */
-#define MOST_NAMES   1000u /* bytes of Sitemapd-Forwarded-By */
-#define MARK_CHARS   22u   /* 128 bits at random */
+#define CUT_OFF_MS                                                                                 \
+    2000 /* longest wait for the revision of a forwarded write before it is answered */
+#define MOST_NAMES 1000u /* bytes of Sitemapd-Forwarded-By */
+#define MARK_CHARS 22u   /* 128 bits at random */
 
 struct forward {
     struct app_context *app; /* borrowed */
     char node[SHARED_NODE_NAME_SIZE];
     char passed[SHARED_NODE_NAME_SIZE + 1 +
-                MARK_CHARS]; /* "node;mark": what it adds to the header */
-    struct route *routes;    /* owned; as routes_admin, for what is forwarded */
+                MARK_CHARS]; /* "node;mark", which it adds to the header */
+    struct route *routes;    /* owned; like routes_admin, for forwarded requests */
     forward_send *send;
     void *sender;
     struct forward_counts counts;
     /* The other node does not accept the token of this node's environment (SITEMAPD_TOKEN). */
     atomic_bool knows_no_environment;
-    atomic_int why; /* copy of the target's reason, read without the lock */
+    atomic_int why; /* copy of the target's reason, for reads without the lock */
     pthread_mutex_t lock;
     struct forward_target target; /* under it */
 };
@@ -286,7 +287,7 @@ static void forward_done(void *context, struct request *request)
 
 /* ---- what is sent -------------------------------------------------------------------------- */
 
-/* A line break would begin another line, or another request on a connection that many share. */
+/* A line break would begin another header line, or another request on the shared connection. */
 static bool is_line(const char *text)
 {
     for (; *text != '\0'; text++)
@@ -303,7 +304,8 @@ static bool add_header(struct forwarded *w, const char *name, const char *value)
     return is_line(value);
 }
 
-/* Adds all headers that the call reads, and those that say where it comes from. */
+/* Adds all headers that the call reads, and those that identify the client and the forwarding
+ * nodes. */
 static bool add_headers(struct forwarded *w)
 {
     static const struct {
@@ -457,7 +459,7 @@ static enum handled direct_step(struct forwarded *w)
     return HANDLED;
 }
 
-/* One thread at a time; `w` is not touched once it is left to the thread that resumes it. */
+/* One thread at a time; it does not touch `w` any more once the resuming thread may continue. */
 static void direct_run(void *context)
 {
     struct forwarded *w = context;
@@ -490,7 +492,7 @@ static void apply_directly(struct forwarded *w)
     const struct request *request = w->request;
 
     atomic_fetch_add(&w->forward->counts.direct, 1);
-    w->direct = *request; /* its texts are the request's, which stays */
+    w->direct = *request; /* it borrows its texts from the request, which stays */
     w->direct.route = w->route;
     w->direct.exchange = NULL;
     w->direct.resume = direct_resumed;
@@ -528,8 +530,8 @@ void forward_add_revision(const struct app_context *app, struct request *request
     reply_header(&request->reply, FORWARD_REVISION, revision);
 }
 
-/* Whether what others write has not come for a while: the log cannot be reached, or this node's
- * disk is full. */
+/* Whether writes of other nodes have not arrived for a while: the log cannot be reached, or this
+ * node's disk is full. */
 static bool is_cut_off(void *context)
 {
     const struct forwarded *w = context;
@@ -540,8 +542,8 @@ static bool is_cut_off(void *context)
             (state.trouble[0] != '\0' && state.behind_ms > CUT_OFF_MS));
 }
 
-/* The revision is one of the catalogue that all nodes have: if this node's file is replaced by
- * another copy meanwhile, the wait goes on in that copy. */
+/* All nodes count revisions alike: if this node's file is replaced by another copy meanwhile, the
+ * wait continues in that copy. */
 static void revision_seen(void *context, enum await_result result)
 {
     struct forwarded *w = context;
@@ -558,7 +560,7 @@ static void revision_seen(void *context, enum await_result result)
     end_forwarding(w);
 }
 
-/* Whether the answer means that nothing was applied, for a reason that only concerns the other
+/* Whether the answer means that nothing was applied, for a reason that concerns only the other
  * node. */
 static bool is_theirs(const struct forwarded *w)
 {

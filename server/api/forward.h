@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Writes of the API that another node applies for this one. The caller of forward_aim decides to
- * which node they go and why. This part takes a request over once its token was checked, receives
- * its body as for a local write, hands it to the sender (server/forwarder.h), and answers when this
- * node serves the revision in the other node's answer.
+/* Writes of the API that another node applies for this one. The caller of forward_aim chooses the
+ * node and the reason. This part takes a request over once its token was checked, receives its body
+ * as for a local write, hands it to the sender (server/forwarder.h), and answers when this node
+ * serves the revision in the other node's answer.
  *
  *     the outcome                       the client gets
  *     an answer                         the same, word for word
@@ -40,7 +40,7 @@ struct forward;
 
 enum forward_why {
     FORWARD_NOT,     /* this node applies its writes */
-    FORWARD_FAR,     /* this node could apply its writes, but is far from PostgreSQL */
+    FORWARD_FAR,     /* this node could apply its writes itself, but is far from PostgreSQL */
     FORWARD_FOLLOWS, /* this node cannot apply writes: it follows a node */
 };
 
@@ -50,16 +50,16 @@ enum forward_why {
 struct forward_target {
     enum forward_why why;
     char origin[FORWARD_ORIGIN_SIZE]; /* "https://web1.internal:8081" */
-    char node[SHARED_NODE_NAME_SIZE]; /* its name; "": not known */
+    char node[SHARED_NODE_NAME_SIZE]; /* its name; "": unknown */
 };
 
 /* Counters since the start, and the requests in progress. */
 struct forward_counts {
     _Atomic uint64_t answered; /* forwarded, and answered there */
-    _Atomic uint64_t direct;   /* could not be forwarded, and were applied here */
+    _Atomic uint64_t direct;   /* applied here, since they could not be forwarded */
     _Atomic uint64_t failed;   /* answered 503: could neither be forwarded nor applied here */
     _Atomic uint64_t unknown;  /* answered 504 */
-    _Atomic uint64_t unseen;   /* answered, though this node did not have the revision in time */
+    _Atomic uint64_t unseen;   /* answered, although this node did not get the revision in time */
     _Atomic uint64_t loops;    /* answered 508: this node had forwarded them */
     atomic_uint under_way;
 };
@@ -74,8 +74,8 @@ struct forwarded {
     struct forward_target to;
     const char *method;
     struct str target, headers; /* path and query; lines that end in CRLF */
-    struct str held;            /* the body where it is small, else the piece under way */
-    int fd;                     /* else the body's file; -1: none */
+    struct str held;            /* a small body, or else the current piece */
+    int fd;                     /* file of a larger body; -1: none */
     uint64_t bytes;             /* of the body */
     /* Internal. */
     uint64_t taken; /* of the spools' room */
@@ -94,15 +94,15 @@ typedef void forward_send(void *sender, struct forwarded *w);
 /* `app` is borrowed; `node`: this node's name, copied. NULL: no memory, or no
  * randomness. */
 struct forward *forward_new(struct app_context *app, const char *node);
-/* After the listeners have ended. Takes NULL. */
+/* After the listeners have ended. Accepts NULL. */
 void forward_free(struct forward *f);
 /* Before the first forward_aim. */
 void forward_use(struct forward *f, forward_send *send, void *sender);
 
-/* Sets where writes go from now on; writes in progress are not redirected. Any thread, never waits.
- */
+/* Sets the node that writes are forwarded to from now on; writes in progress are not redirected.
+ * Any thread, never waits. */
 void forward_aim(struct forward *f, const struct forward_target *to);
-/* Any thread, never waits. Takes NULL: FORWARD_NOT. */
+/* Any thread, never waits. Accepts NULL: FORWARD_NOT. */
 void forward_target_get(struct forward *f, struct forward_target *out);
 /* Any thread. */
 const struct forward_counts *forward_counts_get(const struct forward *f);
@@ -117,8 +117,8 @@ void forward_add_revision(const struct app_context *app, struct request *request
 
 /* ---- the sender's thread; `w` is not touched afterwards */
 
-/* The other node answered: the request's reply is filled, and this node is to have `revision` (0:
- * the answer has none) before the client gets it. */
+/* The other node answered and the request's reply is filled. The client gets it once this node has
+ * `revision` (0: the answer has none). */
 void forward_answered(struct forwarded *w, uint64_t revision);
 /* The other node did not answer. `sent`: part of the request was sent, so it may have been applied.
  */

@@ -126,7 +126,7 @@ void inside_free(struct inside *inside)
     free(inside);
 }
 
-/* ---- asking ----------------------------------------------------------------------------- */
+/* ---- requests ----------------------------------------------------------------------------- */
 
 struct inside_exchange {
     struct request request; /* first */

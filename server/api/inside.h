@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The API on a catalogue's file, in the process that asks: the same table of calls and the same
- * handlers as behind the listener, without sockets. The command line uses it if --server is absent.
- * Requests are those of the operator: for all sites, with role admin. One thread at a time. */
+/* The API on a catalogue's file, in this process: the table of calls and the handlers of the
+ * server, without sockets. The command line uses it if --server is absent. Requests are those of
+ * the operator: for all sites, with role admin. One thread at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct inside_options {
 
 /* Nothing is started before the first request. NULL when out of memory. */
 struct inside *inside_new(const struct inside_options *options);
-/* Takes NULL. Before the catalogue is closed. */
+/* Accepts NULL. Before the catalogue is closed. */
 void inside_free(struct inside *inside);
 
 struct inside_call {

@@ -18,7 +18,7 @@ struct row {
     enum kind kind;
     const char *role, *method, *path, *id, *summary, *note;
     struct operation operation;
-    const char *tag; /* of a TAG, as `named` */
+    const char *tag; /* member `named` of a TAG */
     struct member named;
 };
 
@@ -44,8 +44,8 @@ static const struct row rows[] = {
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
-/* ---- what follows from what a call is ----------------------------------------------------------
- */
+/* ---- responses that follow from the kind of a call
+ * ---------------------------------------------------------- */
 
 static bool always(const struct row *row)
 {
@@ -353,13 +353,13 @@ static void put_number(struct str *out, const struct member *member)
     str_append_format(out, "\"minimum\": %llu, ", (unsigned long long)member->min);
     if (member->type == MEMBER_BIT)
         str_append_text(out, "\"maximum\": 1, \"default\": 0, ");
-    if (member->max != 0 && member->max < 1ull << 53) /* beyond, JSON's numbers are not exact */
+    if (member->max != 0 && member->max < 1ull << 53) /* larger numbers are not exact in JSON */
         str_append_format(out, "\"maximum\": %llu, ", (unsigned long long)member->max);
     if (member->usual != 0)
         str_append_format(out, "\"default\": %llu, ", (unsigned long long)member->usual);
 }
 
-/* The keywords of a member's schema, each with a comma behind it. */
+/* The keywords of a member's schema, each followed by a comma. */
 static void put_keywords(struct str *out, const struct member *member)
 {
     switch (member->type) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* When a node asks, a thread makes a copy of the catalogue. It pauses as long as it works, and does
- * not use the writer: it has one read transaction. Until the copy is complete the answer is 503
- * snapshot-pending. A complete copy has no name; its ETag is the SHA-256 of its bytes. It is kept
- * for requests that continue after a broken connection, and sent again while it is fresh. A node
- * that could not use it (If-None-Match) does not get it again, since the log may be another one
- * now: it gets the next copy, even one with the same bytes, since the obstacle may be gone.
+/* When a node requests the file, a thread makes a copy of the catalogue in one read transaction,
+ * without the writer. It pauses as long as it works, so that others get half of the disk's time.
+ * Until the copy is complete the answer is 503 snapshot-pending. A complete copy is a nameless
+ * file; its ETag is the SHA-256 of its bytes. It is kept for requests that continue after a broken
+ * connection, and sent again while it is fresh. A node that could not use it (If-None-Match) does
+ * not get it again, since the log may have been replaced: it gets the next copy, even if the bytes
+ * are the same, since the obstacle may be gone.
  *
  * One node at a time gets the whole file. A request that continues (Range with If-Match of the
  * ETag) is also accepted while the server has not noticed the end of the broken one. All others get
@@ -30,8 +31,8 @@
 #include "server/crypto/token.h"
 #include "server/log/log.h"
 
-#define FRESH_MS     300000 /* since it was made; a node that asks later gets a new one */
-#define KEEP_MS      600000 /* since a request for it ended */
+#define FRESH_MS     300000 /* maximum age of a copy for a node that begins to download */
+#define KEEP_MS      600000 /* time since the last request for it ended */
 #define LOOK_MS      10000
 #define REST_MOST_MS 100 /* after each 4 MiB */
 #define FAILED_MS    5000
@@ -42,15 +43,15 @@
 struct peer_files {
     const struct app_context *app; /* borrowed */
     struct thread maker;
-    int64_t step_ms; /* the maker's: when its last step began */
+    int64_t step_ms; /* only for the maker: when its last step began */
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     bool wanted;
     int64_t failed_at;
     int fd; /* -1: no copy has been made */
     uint64_t bytes;
     char tag[TAG_SIZE];
-    bool is_same; /* it has the bytes of the copy before, and was not sent since it was made */
+    bool is_same; /* its bytes are those of the previous copy, and it has not been sent yet */
     int64_t made_at, used_at;
     unsigned sending;
 };
@@ -105,7 +106,7 @@ static int copy_catalogue(struct peer_files *p, char *why, size_t why_size)
         snprintf(why, why_size, "%s", strerror(errno));
         return -1;
     }
-    unlink(name); /* it must be free */
+    unlink(name); /* the name must be free */
     if (catalogue_backup(p->app->catalogue, name, record_step, p, why, why_size) == CATALOGUE_OK) {
         fd = open(name, O_RDONLY | O_CLOEXEC);
         unlink(name);
@@ -176,7 +177,7 @@ static enum handled refuse(struct request *request, const char *code, const char
     return HANDLED;
 }
 
-/* Called with the lock; there is a file. */
+/* Called with the lock, while there is a file. */
 static enum handled send_file(struct peer_files *p, struct request *request)
 {
     struct reply *reply = &request->reply;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The catalogue's file, as a node of a shared catalogue gives it to another that joins: GET
+/* Sends the catalogue's file to another node that joins a shared catalogue: GET
  * /peer/snapshot?epoch=E with the token of the nodes. See peer_files.c. */
 #pragma once
 
@@ -7,7 +7,7 @@
 
 /* `app` is borrowed: its catalogue, its database. NULL: no memory, no thread. */
 struct peer_files *peer_files_new(const struct app_context *app);
-/* Ends its thread; no request is under way. Takes NULL. */
+/* Ends its thread. No request may be in progress. Accepts NULL. */
 void peer_files_free(struct peer_files *p);
 
 /* The route's hooks. */

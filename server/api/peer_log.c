@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* All followers wait in one list, and one thread answers them: if this node has newer records than
  * a follower, the thread reads the log (of PostgreSQL, or of the node that this one follows) into a
- * file without a name, which is then sent. Followers at the same record get the same file. So a
- * listener's thread never waits, a slow follower holds a file and nothing else, and PostgreSQL is
- * asked once for a record. There are bounds for the requests that wait, the files that are sent at
- * once, and an answer: one record, or as many as fit into max. */
+ * nameless file, which is then sent. Followers at the same record get the same file. So a
+ * listener's thread never waits, a slow follower only holds a file, and each record is read from
+ * PostgreSQL once. The number of waiting requests and of files being sent is bounded, and so is an
+ * answer: one record, or as many as fit into max. */
 #include "server/api/peer_log.h"
 
 #include <fcntl.h>
@@ -31,26 +31,25 @@ struct waiting {
     struct waiting *next;
     struct request *request;
     struct peer_log *log;
-    bool has_from, tried; /* tried: the log had nothing newer */
-    bool away;            /* the log could not be read, and is not read again for this request */
+    bool has_from, tried; /* the log was read and had nothing newer */
+    bool away;            /* the log could not be read; it is not read again for this request */
     struct shared_place from;
     char epoch[64]; /* "": any */
     uint64_t max_bytes;
     int64_t until_ms;
-    bool sends; /* its file counts among those that are sent */
+    bool sends; /* its file counts against the limit of files being sent */
 };
 
 struct peer_log {
     const struct app_context *app; /* borrowed */
-    struct shared_reader *reader;  /* the thread's */
+    struct shared_reader *reader;  /* only for the thread */
     struct thread thread;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct waiting *first;
     unsigned waiting, sending;
 
-    /* Used by the thread alone: the last answer, for other followers at the same record. -1: none.
-     */
+    /* Only for the thread: the last answer, for other followers at the same record. -1: none. */
     int fd;
     uint64_t bytes, max_bytes;
     struct shared_place fd_from;
@@ -203,8 +202,7 @@ static void refuse_handout(struct request *request, enum shared_handout handout)
         refuse(request, 503, "shared-unavailable", "the log cannot be read now");
 }
 
-/* Reads the log for a request, unless the last answer is right for it. True: the request is
- * answered. */
+/* Reads the log for a request, unless the last answer fits. True: the request is answered. */
 static bool answer_from_log(struct peer_log *p, struct waiting *w)
 {
     uint64_t bytes = 0, records = 0;
@@ -225,8 +223,8 @@ static bool answer_from_log(struct peer_log *p, struct waiting *w)
     w->tried = true;
     w->away = w->has_from && handout == SHARED_HAND_AWAY;
     if (w->away)
-        waits = true; /* then the answer says that this node is cut off, which is not an error of
-                       * its own */
+        waits = true; /* the answer then reports that this node is cut off, which is not an error of
+                         this node */
     else if (handout != SHARED_HANDED)
         refuse_handout(w->request, handout);
     else if (!waits)
@@ -251,7 +249,8 @@ static void answer_empty(struct peer_log *p, struct waiting *w)
     answer_from_log(p, w);
 }
 
-/* True if its client is gone: the request is answered, and nobody reads the answer. */
+/* True if its client has disconnected: the request is answered, although nobody reads the
+ * answer. */
 static bool is_gone(struct waiting *w)
 {
     if (!request_is_gone(w->request))
@@ -292,8 +291,8 @@ static bool answer(struct peer_log *p, struct waiting *w)
     return answer_from_log(p, w);
 }
 
-/* Answers all requests that can be answered. Returns how long the thread may sleep, unless a record
- * or a follower arrives. Followers that came meanwhile have woken the thread. */
+/* Answers all requests that can be answered. Returns how long the thread may sleep unless a record
+ * or a follower arrives. Followers that arrived meanwhile have woken the thread. */
 static int64_t answer_all(struct peer_log *p)
 {
     int64_t now_ms = clock_now_ms(), next_ms = now_ms + IDLE_MS;
@@ -314,7 +313,7 @@ static int64_t answer_all(struct peer_log *p)
         pthread_mutex_lock(&p->lock);
         p->waiting--;
         pthread_mutex_unlock(&p->lock);
-        request_resume(request); /* w is gone */
+        request_resume(request); /* `w` is freed */
     }
     pthread_mutex_lock(&p->lock);
     while (kept != NULL) {
@@ -333,7 +332,7 @@ static void answer_followers(void *context)
     int64_t wait_ms;
     do {
         wait_ms = answer_all(p);
-        if (wait_ms >= IDLE_MS && p->fd >= 0) { /* nobody waits */
+        if (wait_ms >= IDLE_MS && p->fd >= 0) { /* no request is waiting */
             close(p->fd);
             p->fd = -1;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The log, as a node of a shared catalogue, or a follower, hands it to those that follow it:
+/* A node of a shared catalogue, or a follower, sends the log to its followers:
  *
  *     GET /peer/log                                           where the log is, and no record
  *     GET /peer/log?from=N&chain=HEX[&epoch=E][&max=BYTES][&wait=MS]
@@ -14,10 +14,10 @@
 
 /* `app` is borrowed: its catalogue. NULL: no memory, no thread. */
 struct peer_log *peer_log_new(const struct app_context *app);
-/* The server is stopping (app->stopping): all waiting requests are answered soon, and later ones,
- * too. Takes NULL. */
+/* The server is stopping (app->stopping): all waiting and later requests are answered soon. Accepts
+ * NULL. */
 void peer_log_quiesce(struct peer_log *p);
-/* Ends its thread; no request is under way. Takes NULL. */
+/* Ends its thread. No request may be in progress. Accepts NULL. */
 void peer_log_free(struct peer_log *p);
 
 /* The route's hooks. */

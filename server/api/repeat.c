@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Idempotency-Key: a write that may be sent twice, because its answer was lost, is applied once
- * (draft-ietf-httpapi-idempotency-key-header). The same key with the same method, target and body
- * gets, within a day, the answer of the first one; with others it is rejected with 422.
+ * (draft-ietf-httpapi-idempotency-key-header). Within a day, the same key with the same method,
+ * target and body gets the answer of the first request; with another method, target or body it is
+ * rejected with 422.
  *
- * The answer is made while the change is applied, in its transaction, and kept with it: no crash
- * can separate the two. So `answer` of a call with a key runs on the writer's thread, when no other
- * thread uses the request; it reads sites and indexes through call_registry alone. */
+ * The answer is made while the change is applied, and stored in the same transaction, so that no
+ * crash can separate the two. So `answer` of a call with a key runs on the writer's thread, while
+ * no other thread uses the request; it reads sites and indexes only through call_registry. */
 #include "server/api/call.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 #define KEY_MAX_CHARS 255u
 
-/* A kept answer: the status and these headers, each on a line of its own, then the body. */
+/* A stored answer: the status and these headers, each on its own line, then the body. */
 static const char *const kept_headers[] = {"ETag", "Location"};
 #define KEPT_HEADERS (sizeof kept_headers / sizeof *kept_headers)
 
@@ -101,8 +102,8 @@ static void pack(const struct reply *reply, struct str *out)
     out->failed = out->failed || reply->body.failed;
 }
 
-/* Makes the answer again, without its unbounded parts and with a remark about that. The first
- * answer is still sent. */
+/* Makes the answer again for storage, without its unbounded parts and with a remark about that. The
+ * client still gets the first answer. */
 static void pack_brief(struct call *call, struct str *out)
 {
     struct reply *reply = &call->request->reply, whole = *reply;
@@ -114,7 +115,7 @@ static void pack_brief(struct call *call, struct str *out)
     errors_add_member(reply, "shortened", "true");
     pack(reply, out);
     reply_done(reply);
-    *reply = whole; /* back in its place: pointers into it are valid again */
+    *reply = whole; /* restored at the same address: pointers into it are valid again */
 }
 
 /* On the writer's thread: the request waits, and no other thread uses it. */
@@ -173,7 +174,7 @@ static void report_audit(struct call *call)
                    call->repeat.subject != NULL ? call->repeat.subject : "");
 }
 
-/* Cuts the first line off. */
+/* Removes the first line. */
 static const char *next_line(char **at)
 {
     char *line = *at, *end = strchr(line, '\n');
@@ -225,7 +226,7 @@ bool repeat_answer(struct call *call)
         report_audit(call);
         return true;
     }
-    if (call->repeat.answered) { /* the change was rolled back, and so was the answer */
+    if (call->repeat.answered) { /* the change was rolled back, and the stored answer with it */
         reply_done(reply);
         reply_init(reply);
     }

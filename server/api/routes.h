@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The handlers: public pages and robots.txt; the admin API under /v1; health, metrics, OpenAPI.
- * They see no socket: each takes a struct request and fills its reply. */
+ * They do not see the socket: each takes a struct request and fills its reply. */
 #pragma once
 
 #include <pthread.h>
@@ -49,37 +49,38 @@ struct engine_counts {
     atomic_bool refused; /* it does not accept the credentials */
     atomic_bool up;      /* it answers for all sites */
     _Atomic uint64_t errors, warnings, sites[ENGINE_STATES];
-    _Atomic int64_t read_at; /* of the sitemap that was read longest ago; 0: none was */
+    _Atomic int64_t
+        read_at; /* of the sitemap that was not read for the longest time; 0: none was read */
 };
 
 #define REFUSAL_SIZE 512
 
-/* What every handler may use. Lives as long as the listeners do. */
+/* The context of all handlers. Lives as long as the listeners. */
 struct app_context {
     struct catalogue *catalogue;
     struct publisher *publisher;
     struct workers *readers;   /* API reads and parsing run here */
-    struct workers *searchers; /* searches, which would keep readers from the others */
+    struct workers *searchers; /* searches run here, so that other reads do not wait */
     struct workers *copiers;   /* long answers are made here (copy.h); NULL in tests */
-    /* Long answers (copy.h): those that wait for their turn or are being made, and with them those
-     * that are being sent; of these, those of tokens for one site. */
+    /* Numbers of long answers (copy.h): waiting or being made; these and the ones being sent; of
+     * the latter those of tokens for one site. */
     struct site_uses copies_made, copies;
     atomic_uint copies_open, copies_sites_open, backups_open;
-    atomic_bool draining;         /* /readyz sends load balancers elsewhere */
-    atomic_bool stopping;         /* long work gives up */
-    const char *database;         /* the file; long answers are made beside it */
-    struct spool_room spool_room; /* of all lists together; a reload moves its bound */
+    atomic_bool draining; /* /readyz makes load balancers choose another node */
+    atomic_bool stopping; /* long operations end early */
+    const char *database; /* path of the catalogue's file; long answers are written beside it */
+    struct spool_room spool_room; /* of all lists together; a reload changes its limit */
     struct cache_fields cache_fields;
     const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
-    const uint8_t *peer_token_sha256;        /* 32 bytes; NULL: nodes ask each other nothing */
+    const uint8_t *peer_token_sha256;        /* 32 bytes; NULL: nodes send each other no requests */
     struct peer_files *peer_files;           /* likewise; peer_files.h */
     struct forward *forward;                 /* NULL: this node applies its writes; forward.h */
-    struct peer_log *peer_log;               /* NULL: nodes ask each other nothing; peer_log.h */
+    struct peer_log *peer_log; /* NULL: nodes send each other no requests; peer_log.h */
     bool metrics_token; /* names of indexes and sources of all sites need a token for all sites */
-    _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */
+    _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload changes them */
     _Atomic uint32_t max_rejections;
     uint32_t max_polls;     /* long polls that may wait at once; 0: any number */
-    struct site_uses polls; /* that wait now */
+    struct site_uses polls; /* number of those that wait now */
     /* For metrics; NULL in tests, and until started: a listener answers before the other one is up.
      */
     _Atomic(struct listener *) public_listener, admin_listener;
@@ -103,18 +104,18 @@ struct app_context {
     struct remote *remote;                 /* remote ones; NULL: none */
     const struct sources_at_rest *at_rest; /* replaces both; NULL: sources run */
     struct roster_place *remotes;          /* the remote sources that exist; NULL with `remote` */
-    /* Names of sources that are no more and own entries; and whether another node has the source.
+    /* Names of removed sources that still own entries; and whether another node has the source.
      * NULL in tests. */
     struct roster_place *orphans;
     bool (*wanted_elsewhere)(struct catalogue *c, const char *source);
-    /* Keeps the running sources as the registry has them, and knows what they may read:
+    /* Keeps the running sources in step with the registry, and decides what they may read:
      * source_set.h. NULL in tests. */
     void *source_set;
     void (*sources_settle)(void *set, void (*done)(void *context), void *context);
     bool (*sources_may_read)(void *set, const char *origin, bool all_sites, const char *directory);
     _Atomic(struct served_files *) files; /* of sources with `serve`; NULL in tests */
     struct child_store *children;         /* NULL in tests */
-    /* For remote sources: whether any serves the sitemaps that it lists; and fetches a sitemap
+    /* For remote sources: whether any serves its listed sitemaps; and a request to fetch a sitemap
      * whose copy is missing. The first argument is source_set. NULL in tests. */
     bool (*serves_children)(const void *set);
     void (*fetch_child)(void *set, int64_t site_id, const char *loc, void (*done)(void *context),
@@ -128,8 +129,9 @@ struct app_context {
 extern const struct route routes_public;
 extern const struct route routes_admin[];
 extern const size_t routes_admin_count;
-extern const size_t routes_api_count;  /* the first so many */
-extern const size_t routes_bare_count; /* these and those for nodes; the console's follow */
+extern const size_t routes_api_count; /* number of routes of the API, which are the first */
+extern const size_t
+    routes_bare_count; /* number of these and the routes for nodes; the console's follow */
 
 /* The listener's authorise hook (context: struct app_context). */
 bool routes_authorise(void *context, struct request *request);

@@ -10,20 +10,21 @@
 #include "server/api/errors.h"
 #include "server/rules/http/query.h"
 
-#define UPLOAD_INLINE_BYTES 65536u /* up to here a body is read on the HTTP thread */
+#define UPLOAD_INLINE_BYTES 65536u /* a body of up to this size is read on the HTTP thread */
 #define UPLOAD_MAX_RATIO    200u   /* decoded : encoded of a gzip body */
 
 const size_t upload_size = sizeof(struct upload);
 
-/* A spooled entry takes more room than its line where the loc is short. */
+/* A spooled entry takes more room than its line if the loc is short. */
 #define SPOOL_FACTOR 4u
 
-/* Warnings that the reply to a list has: a date or extension that was dropped, a loc that is
- * probably not the intended one. Each entry shows the others. */
+/* Warnings that the reply to a list contains: a date or extension that was dropped, a loc that is
+ * probably not the intended one. All others are shown with each entry. */
 #define REPORTED                                                                                   \
     (RULE_BIT(RULE_EXTENSION_DROPPED) | RULE_BIT(RULE_DUPLICATE) | RULE_LASTMOD_DROPS |            \
      RULE_BIT(RULE_LOC_NO_SITEMAP) | RULE_BIT(RULE_LOC_AMP))
-/* Warnings that it has once, for the first such line: usually all lines have them. */
+/* Warnings that the reply contains once, for the first such line, since usually all lines have
+ * them. */
 #define REPORTED_ONCE RULE_BIT(RULE_HINT_DROPPED)
 
 static bool add_entry(void *context, const struct entry *entry)
@@ -89,7 +90,7 @@ static bool read_headers(struct upload *upload)
             return false;
         }
     }
-    /* Reported before the body is sent, if its length is known. */
+    /* Rejected before the body is sent, if its length is known. */
     if (length == NULL ||
         (query_number(length, UINT64_MAX, &bytes) && bytes <= upload->call.app->max_bulk_bytes))
         return true;
@@ -113,7 +114,7 @@ static struct reader_options options_of(const struct upload *upload)
         .pages = upload->call.change.list == LIST_URLSET,
         .lenient = upload->skip,
         .allow_gzip = upload->gzip,
-        /* A copy keeps owners and places. */
+        /* An export that is copied here keeps owners and positions. */
         .allow_placed = has_all(&upload->call.request->grant),
         .max_bytes = app->max_bulk_bytes,
         .max_entries = app->max_bulk_entries,
@@ -235,8 +236,8 @@ enum handled upload_body(void *context, struct request *request, const void *byt
     if (!open_reader(upload))
         return HANDLED;
     upload->streaming = true;
-    /* The worker gets a copy: after this returns, the library moves the rest of a chunked body to
-     * the front of its buffer, over this piece. */
+    /* The worker gets a copy, since after this returns the library moves the rest of a chunked body
+     * over this piece in its buffer. */
     str_append(&upload->held, bytes, len);
     if (upload->held.failed) {
         errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
@@ -254,7 +255,7 @@ static bool read_single(struct upload *upload)
     const char *text = str_text(&upload->held);
     struct rejection rejection;
 
-    /* A dry run is always one of a list, even of one entry. */
+    /* A dry run is always handled as a list, even with one entry. */
     if (upload->call.change.dry_run || upload->ndjson || text[strspn(text, " \t\r\n")] != '{' ||
         upload->held.len > READER_MAX_ITEM_BYTES)
         return false;

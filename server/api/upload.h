@@ -20,7 +20,7 @@ struct upload {
     bool replaces;    /* PUT */
     bool gzip;        /* Content-Encoding: gzip */
     bool ndjson;
-    struct str held;   /* received and not parsed yet: all of a small body, else one piece */
+    struct str held;   /* received and not parsed yet: a small body as a whole, else one piece */
     bool streaming;    /* pieces go to the workers */
     uint64_t received; /* encoded bytes */
 
@@ -28,16 +28,17 @@ struct upload {
     struct reader *reader;    /* else: made with the spool, once needed */
     struct spool *spool;
     enum spool_status spooled;
-    bool over;                /* it failed: the rest of the body is read and dropped */
+    bool over;                /* the upload has failed: the rest of the body is read and dropped */
     struct findings findings; /* the reader's, then the catalogue's too */
     rule_set reported_once;   /* the warnings of REPORTED_ONCE that were reported */
     struct url prefix;        /* PUT: normalised */
-    /* Called once the body was read without error, on an HTTP thread or a worker: submits. The
+    /* Submits the entries, once the body was read without error; on an HTTP thread or a worker. The
      * request is answered later in any case. */
     void (*submit)(struct upload *upload);
 };
 
-/* For the routes' `begin`: makes the call and checks the headers. HANDLED: the reply is filled. */
+/* For the `begin` hooks of routes: makes the call and checks the headers. HANDLED: the reply is
+ * filled. */
 enum handled upload_begin(void *context, struct request *request, void (*submit)(struct upload *));
 /* Whether the body was one object and no list. Call it once the body was read. */
 bool upload_is_single(const struct upload *upload);

@@ -18,7 +18,8 @@
 /* The changes since a revision, read from a view: pages, and sites whose robots.txt may have
  * changed with them. */
 
-#define CHANGES_MAX_PAGES 1000u /* of a reply; a revision is never split, so it may be more */
+#define CHANGES_MAX_PAGES                                                                          \
+    1000u /* pages of a reply; may be exceeded, since a revision is never split */
 
 struct changed_page {
     struct page_record page;
@@ -33,14 +34,14 @@ struct changed_site {
 
 struct changes {
     struct call call; /* first */
-    /* what the client has seen; epoch "": nothing */
+    /* the revision that the client has seen; epoch "": none */
     char epoch[33];
     uint64_t since, since_registry;
     int64_t deadline_ms; /* monotonic */
     bool waits;          /* the request has one of the places for long polls */
-    /* what there is now */
+    /* the newest revision */
     struct catalogue_revisions now;
-    uint64_t next, next_registry; /* listed up to here */
+    uint64_t next, next_registry; /* changes are listed up to here */
     bool more;                    /* there are pages after it */
     size_t page_count, page_capacity;
     struct changed_page *pages;
@@ -90,7 +91,7 @@ static void record_site(struct changes *self, const char *url, int64_t changed_a
 {
     const char *host = strstr(url, "://");
     size_t len = host == NULL ? strlen(url) : (size_t)(host + 3 - url) + strcspn(host + 3, "/");
-    /* Origins that share a hash are no attack: only tokens for all sites make sites. */
+    /* Equal hashes of origins need no defence: only tokens for all sites create sites. */
     uint32_t hash = map_hash(MAP_HASH_BASIS, url, len), at;
     char *origin;
 
@@ -131,7 +132,8 @@ static bool each_page(void *context, const struct page_record *page, const char 
 {
     struct changes *self = context;
 
-    /* Pages come by revision: enough of them, and a new revision begins. */
+    /* Pages are ordered by revision: stop where a new revision begins and there are enough
+     * pages. */
     self->more = self->page_count >= CHANGES_MAX_PAGES && page->revision != self->next;
     if (self->more)
         return false;
@@ -193,9 +195,9 @@ static bool is_shared(struct catalogue *c)
     return catalogue_shared_state(c, &state);
 }
 
-/* Reads the changes up to now, and forgets those of an earlier call. The reply is filled (410) if
- * the client knows a revision that the catalogue does not have. In a shared catalogue another node
- * has told it: there is nothing newer for it here. */
+/* Reads the changes up to now, and forgets those of an earlier call. Fills the reply (410) if the
+ * client knows a revision that the catalogue does not have. In a shared catalogue it knows that
+ * from another node, and this node has nothing newer yet. */
 static enum catalogue_status read_changes(struct call *call, struct catalogue_view *view,
                                           const struct registry *registry)
 {
@@ -301,15 +303,16 @@ static void changes_list_append(struct changes *self, struct str *out)
     str_append_text(out, "]}\n");
 }
 
-/* The steps of a request. A change is reported only once it is published, or a purged copy would be
- * replaced by the same old page. So a worker reads the changes up to the view's revision. Without
- * any, the request waits for a newer revision and looks again. Otherwise it waits until that
- * revision is published, takes the etags and replies. No thread waits between the steps. */
+/* The steps of a request. A change is reported only once it is published, or a CDN that purges the
+ * page would fetch the old one again. So a worker reads the changes up to the view's revision.
+ * Without a change, the request waits for a newer revision and reads again. Otherwise it waits
+ * until that revision is published, takes the etags and replies. No thread waits between the
+ * steps. */
 
 #define RETRY_AFTER_SECONDS "5"
 
-/* Polls have a share of the places for waiting requests, so that however many come, writes find
- * one: they need theirs for milliseconds, a poll for a minute. */
+/* Long polls may use only a part of the places for waiting requests, so that writes always find
+ * one: a write needs its place for milliseconds, a poll for a minute. */
 static bool reserve_place(struct changes *self)
 {
     struct app_context *app = self->call.app;
@@ -333,7 +336,7 @@ static void changes_cleanup(struct call *call)
 
 /* `next` also contains the registry's revision: it shows whether the set of pages changed, and with
  * it robots.txt. A token without it is accepted too; robots.txt is then listed to be safe. A bare
- * number has no epoch, so its meaning is unknown: 410, as for an epoch that is gone. */
+ * number has no epoch, so its meaning is unknown: 410, as for a former epoch. */
 static bool read_since(struct changes *self, const char *text)
 {
     char registry[24] = "", revision[24] = "";
@@ -393,13 +396,14 @@ static void on_newer(void *context, enum await_result result)
     if (result == AWAIT_DONE &&
         workers_run(self->call.app->readers, request->grant.site_id, run_look, self))
         return;
-    /* The server is stopping, the client left, or thousands woke at once. An answer without changes
-     * is valid, and the client repeats the request with the same `next`. */
+    /* The server is stopping, the client has disconnected, or no worker was free because thousands
+     * woke at once. An answer without changes is valid: the client repeats the request with the
+     * same `next`. */
     reply_list(self);
     request_resume(request);
 }
 
-/* 503 and not an empty list: after an empty list a client asks again at once. */
+/* 503, since after an empty list a client would repeat the request at once. */
 static void reply_crowded(struct reply *reply)
 {
     reply_problem(reply, 503, "too-many-waiting", NULL,
@@ -434,7 +438,7 @@ static void run_look(void *context)
     int64_t left_ms = self->deadline_ms - clock_now_ms();
     bool found;
 
-    call_look(&self->call, read_changes); /* a long poll may outlast its token */
+    call_look(&self->call, read_changes); /* the token may expire during a long poll */
     found = self->page_count > 0 || self->site_count > 0;
     if (request->reply.status != 0)
         request_resume(request);

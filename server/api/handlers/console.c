@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Files that the build embeds (embed.cmake): /openapi.json, which openapi.c makes, and /console/,
- * the files of server/console/. They contain no data, so they need no token; they ask the API for
- * data, with the token that a person entered.
+ * the files of server/console/. They contain no data, so they need no token; they request data from
+ * the API with the token that the user entered.
  *
- * The policy: scripts and styles are these files alone, requests go to this origin alone, nothing
- * frames the page, and no text ever becomes markup (trusted types). */
+ * The policy allows only scripts and styles from these files and requests to this origin, forbids
+ * frames, and prevents text from becoming markup (trusted types). */
 #include <string.h>
 
 #include "server/api/handlers/handlers.h"
@@ -78,7 +78,7 @@ enum handled console_get(void *context, struct request *request)
         reply->content_type = type_of(name);
         str_append(&reply->body, file->bytes, file->len);
     }
-    reply_header(reply, "Cache-Control", "no-cache"); /* an upgrade shows at once */
+    reply_header(reply, "Cache-Control", "no-cache"); /* so that an upgrade takes effect at once */
     reply_header(reply, "ETag", file->etag);
     add_headers(reply);
     return HANDLED;

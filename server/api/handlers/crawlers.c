@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /v1/crawlers: which version of each page every crawler holds. The data is from the ledger in
- * memory; the registry, and what other nodes reported since the last request, are from the
- * catalogue. */
+/* /v1/crawlers: which version of each page each crawler has, from the ledger in memory. The
+ * registry, and reports of other nodes since the last request, are read from the catalogue. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +29,7 @@ void crawlers_learn_others(struct call *call, struct catalogue_view *view)
 
 /* ---- GET /v1/crawlers ---------------------------------------------------------------------- */
 
-/* The source of a crawler's members. */
+/* The data for the members of a crawler. */
 struct shown_crawler {
     const struct crawler_summary *summary;
     int32_t today;
@@ -140,7 +139,7 @@ enum handled crawlers_list(void *context, struct request *request)
 
 /* ---- GET /v1/crawlers/{name}/pages --------------------------------------------------------- */
 
-/* A cursor: the list goes on after this page of this index or urlset. */
+/* A cursor: the list continues after this page of this index or urlset. */
 struct behind {
     struct url list; /* len 0: from the first page on */
     uint64_t page;

@@ -57,19 +57,19 @@ bool engine_is_shown(const struct call *call, size_t place);
 /* Appends the `check` of a polled sitemap. */
 void check_json_append(struct str *out, const struct check_record *record);
 
-/* ---- sources.c: the settings of a source of either kind, and whose site's it is */
+/* ---- sources.c: the settings of a source of either kind, and its site */
 struct source_settings;
 
 /* Appends the settings of a source as the catalogue has them. */
 void source_json_append_made(struct str *out, const struct source_settings *made,
                              const struct registry *registry);
 
-/* ---- the same: what the catalogue remembers of sources that nothing runs here */
+/* ---- sources.c: the stored state of sources that do not run here */
 struct source_at_rest {
     const char *name;
     const struct source_settings *made; /* NULL: neither configuration nor catalogue declares it */
     bool remote, managed;
-    char failure[512]; /* "": none that shows now */
+    char failure[512]; /* "": none is known */
     struct source_state state;
     uint64_t states[CHECK_STATES]; /* bad sitemaps of a remote source, by state */
 };
@@ -81,7 +81,7 @@ enum catalogue_status sources_at_rest_each(const struct sources_at_rest *rest,
                                            struct catalogue_view *view,
                                            const struct registry *registry,
                                            source_at_rest_each *each, void *context);
-/* Whether the configuration has a source of this name. Takes NULL. */
+/* Whether the configuration has a source of this name. Accepts NULL. */
 bool sources_at_rest_has(const struct sources_at_rest *rest, const char *name);
 
 /* A file that the build puts into the program (embed.cmake). `etag` with its quotes. */

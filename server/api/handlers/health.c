@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /healthz: the process answers. /readyz: crawlers get what they ask for, and how well. */
+/* /healthz: the process answers. /readyz: whether crawlers get their pages, and what needs
+ * attention. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,7 +116,8 @@ static void append_remotes(struct reasons *r, const struct app_context *app)
     append_standing(r, &(struct source_standing){.states = counts.registered});
 }
 
-/* Sources that are no longer configured: their entries would be stale or 404, unseen. */
+/* Sources that are no longer configured: otherwise nobody would notice that their entries are stale
+ * or 404. */
 static void append_orphans(struct reasons *r, const struct app_context *app)
 {
     struct roster *orphans = app->orphans == NULL ? NULL : roster_hold(app->orphans);
@@ -259,7 +261,7 @@ static void append_stuck(struct reasons *r, const struct catalogue_stats *catalo
     str_done(&detail);
 }
 
-/* A full disk shows before a write fails on it: a quiet catalogue may not be written for days. */
+/* Reports a full disk before a write fails: a quiet catalogue may not be written for days. */
 static void append_disk(struct reasons *r, const struct catalogue_stats *catalogue, bool full)
 {
     if (!catalogue->writable)
@@ -276,7 +278,7 @@ static void append_disk(struct reasons *r, const struct catalogue_stats *catalog
             "for all sites; lists and soon all writes by tokens for one site are rejected");
 }
 
-/* Frozen indexes: intended, and easily forgotten. */
+/* Frozen indexes: the freeze is intended, but easily forgotten. */
 static void append_frozen(struct reasons *r, const struct app_context *app)
 {
     const struct page_map *routing = publisher_page_map(app->publisher);
@@ -301,7 +303,7 @@ static void append_frozen(struct reasons *r, const struct app_context *app)
     str_done(&detail);
 }
 
-/* A configuration that was rejected: the next start would find it, too. */
+/* A configuration that was rejected: the next start would fail with it. */
 static void append_refusal(struct reasons *r, struct app_context *app)
 {
     char detail[REFUSAL_SIZE + 160], why[REFUSAL_SIZE];
@@ -334,7 +336,7 @@ static void append_alias(void *context, bool hides, size_t count, const char *fi
     str_done(&detail);
 }
 
-/* ?verbose: text, a line for each check, as Kubernetes' own servers have it. */
+/* ?verbose: text, a line for each check, in the form of Kubernetes' own servers. */
 static void reply_lines(struct reply *reply, struct reasons *r, bool serves)
 {
     str_append_format(&r->lines, "readyz check %s%s", serves ? "passed" : "failed",

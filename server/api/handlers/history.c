@@ -120,7 +120,7 @@ struct listing {
     struct str *out;
     const struct registry *registry;
     uint64_t count;
-    bool whole; /* the last listed change touched only what the token may see */
+    bool whole; /* the token may see everything that the last listed change touched */
 };
 
 static struct json_change shown_change(const struct history_change *change)
@@ -176,7 +176,7 @@ static void each_shortened(void *context, int64_t site_id, uint64_t from)
     json_append_object(l->out, &json_shortened_site, &shown);
 }
 
-/* Appends the sites whose old changes were dropped for lack of room. */
+/* Appends the sites whose old changes were dropped for lack of space. */
 static enum catalogue_status append_shortened(struct listing *l, struct catalogue_view *view)
 {
     enum catalogue_status status;
@@ -512,7 +512,7 @@ static void refuse_undone(struct call *call)
         errors_reply_result(&call->request->reply, result);
 }
 
-/* Sets the kind of a restore by what the name is now: an index or a urlset. */
+/* Sets the kind of a restore: whether the name is now that of an index or of a urlset. */
 static void find_kind(struct call *call)
 {
     const struct page_map *routing = publisher_page_map(call->app->publisher);

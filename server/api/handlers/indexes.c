@@ -23,7 +23,7 @@ static bool is_index(const struct call *call)
     return call_noun(call)->kind == LIST_INDEX;
 }
 
-/* A list, and the sources of its members. */
+/* A list, and the data for its members. */
 struct shown_list {
     struct call *call;
     const struct registry_site *site;
@@ -77,7 +77,7 @@ static void write_pages(struct str *out, const void *context)
 #define OMIT_AGE(name)
 #define OMIT(kind, bit, c, name, ...) OMIT_##kind(name)
 
-/* The sources of the members that only a urlset has. */
+/* The data for the members that only a urlset has. */
 struct urlset_texts {
     char index[LOC_MAX_CHARS + 1];
     const char *with[EXTENSION_COUNT];
@@ -303,7 +303,7 @@ static enum catalogue_status render_work(struct call *call, struct catalogue_vie
                       urlset != NULL ? "urlset" : "index", rule_code_sentence(unknown));
         return CATALOGUE_OK;
     }
-    /* A page has all locs. */
+    /* A page shows all locs of its index, so a prefix would not limit it. */
     if (!grant_has_whole(&request->grant)) {
         reply_problem(&request->reply, 403, "needs-token-of-whole-site", NULL,
                       "permission denied: a page needs a token for a whole site, not limited to a "

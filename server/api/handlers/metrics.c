@@ -60,7 +60,7 @@ static void metrics_append_config(struct str *out, const struct app_context *app
                      (uint64_t)admin_expires);
 }
 
-/* What the listeners count. */
+/* The counters of the listeners. */
 
 /* A listener that is up, with its counts, read once, so that the families agree. */
 struct one {
@@ -77,7 +77,7 @@ struct all {
     struct str *out;
     size_t count;
     struct one each[2];
-    const char *at; /* the name of the one that a callback is called for */
+    const char *at; /* the listener for which a callback is called */
 };
 
 static void collect(struct all *all, const char *name, const struct listener *l)
@@ -245,7 +245,7 @@ static void metrics_append_listeners(struct str *out, const struct app_context *
     append_cut(&all);
 }
 
-/* What the catalogue holds, by index. */
+/* The contents of the catalogue, by index. */
 
 struct census {
     struct str pages, entries; /* the samples of both families, written in one walk */
@@ -717,7 +717,7 @@ static void append_children(struct str *out, const struct child_store_stats *sta
                  stats->failing);
 }
 
-/* One family of all crawlers that came. */
+/* One family for all crawlers that made requests. */
 static void append_crawlers_each(struct str *out, const struct crawlers *crawlers,
                                  const struct crawlers_totals *totals, const char *name,
                                  const char *type, const char *help,

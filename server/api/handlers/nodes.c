@@ -14,7 +14,8 @@
 #define BEHIND_RECORDS 1000
 #define SAID_MOST      60000u
 
-/* ---- what nodes say ------------------------------------------------------------------------ */
+/* ---- the reports of nodes
+ * ------------------------------------------------------------------------ */
 
 void nodes_say_names(struct str *out, const char *kind, const char *const *names, size_t count)
 {

@@ -27,7 +27,7 @@ struct site_import {
     char *name;       /* owned; NULL: there is no file yet */
     FILE *file;       /* owned */
     struct str held;  /* the piece under way */
-    bool counted;     /* it has one of the few whole files */
+    bool counted;     /* it counts as one of the few copies of whole catalogues */
     bool over;        /* it failed: the rest of the body is dropped */
     uint64_t received;
 };

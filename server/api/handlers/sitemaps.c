@@ -72,14 +72,15 @@ static bool read_parameters(struct listing *listing)
         .site_id = call->request->grant.site_id,
         .source = call_parameter(call, "source"),
         .after = call_parameter(call, "after"),
-        .limit = (size_t)listing->limit + 1, /* one more shows whether there are more */
+        .limit =
+            (size_t)listing->limit + 1, /* one more than the limit, to see whether there are more */
     };
     listing->empty = !grant_narrow(
         &call->request->grant, prefix != NULL ? listing->prefix.text : NULL, &listing->list.prefix);
     return true;
 }
 
-/* A client may get a file as it was read a second before (SERVED_FILES_FRESH_MS). */
+/* A client may get a version of a file that was read a second earlier (SERVED_FILES_FRESH_MS). */
 #define SERVED_AGE 1
 
 /* Appends the crawlers that fetched the sitemap from this server; nothing if none did. Only for a
@@ -158,7 +159,7 @@ static bool append_row(struct listing *listing, const struct entry_record *recor
     return !out->failed && listing->check_status == CATALOGUE_OK;
 }
 
-/* A few page URLs may be large: a page of the list then has fewer. */
+/* Page URLs may be large: a page of the list then has fewer. */
 #define LIST_BYTES (8u << 20)
 
 static bool is_full(const struct listing *listing)
@@ -323,8 +324,8 @@ static enum catalogue_status search_work(struct call *call, struct catalogue_vie
     return reply_search(&listing, view);
 }
 
-/* Whether rows of others lie between those of the list: by source, or, by loc, those of other
- * indexes or of removed ones. */
+/* Whether foreign rows lie between those of the list: those of other sources or, in order of loc,
+ * of other or removed indexes. */
 static bool is_sparse(const struct listing *listing)
 {
     const struct entry_list *list = &listing->list;
@@ -332,8 +333,8 @@ static bool is_sparse(const struct listing *listing)
     return listing->loc.len == 0 && (list->source != NULL || list->prefix != NULL);
 }
 
-/* Lists a part of a sparse list: all others are looked at, too, so it may end early, with a cursor,
- * as a search does. */
+/* Lists a part of a sparse list: foreign rows are read, too, so it may end early with a cursor,
+ * like a search. */
 static enum catalogue_status append_sparse(struct listing *listing, struct catalogue_view *view)
 {
     struct entry_search search = {.list = listing->list, .effort = SEARCH_EFFORT};
@@ -464,7 +465,7 @@ enum handled sitemaps_list(void *context, struct request *request)
 
         if (searches)
             return call_search(request->state, search_work);
-        /* A source may own few of many entries, and all of them are looked at. */
+        /* A source may own few of many entries, and all of them are read. */
         bool looks_long = call_parameter(asked.call, "source") != NULL;
         return looks_long ? call_search(request->state, list_work)
                           : call_read(request->state, list_work);
@@ -559,7 +560,8 @@ static void answer_single(struct call *call)
     bool created = call->result.created > 0;
     char etag[40], location[16 + ENTRY_ID_SIZE];
 
-    str_reserve(&reply->body, SINGLE_BYTES); /* most answers are this long: avoids reallocation */
+    str_reserve(&reply->body,
+                SINGLE_BYTES); /* long enough for most answers, to avoid reallocation */
     append_counts(&reply->body, &call->result);
     str_append_text(&reply->body, "[]");
     if (entry->loc != NULL)
@@ -640,7 +642,7 @@ static void merge_findings(struct upload *upload)
 
     findings_merge(&upload->findings, &result->findings);
     findings_remark(&upload->findings, 0, NULL, result->remarks);
-    result->remarks = 0; /* taken, once */
+    result->remarks = 0; /* moved, once */
     findings_sort(&upload->findings);
 }
 
@@ -752,8 +754,8 @@ static void submit_single(struct upload *upload)
     }
     if (upload->single.storage != NULL) {
         change->entry = upload->single.entry;
-    } else { /* the reader accepted a body that read_single did not, such as one with a byte order
-              * mark */
+    } else { /* the reader accepted a body that read_single rejected, such as one with a byte order
+                mark */
         spool_rewind(upload->spool);
         if (spool_next(upload->spool, &change->entry) != 1) {
             errors_reply_status(reply, CATALOGUE_UNAVAILABLE);

@@ -121,7 +121,7 @@ struct site_write {
     int64_t site_id;
     struct url origin;
     char index_url[LOC_MAX_CHARS + 1]; /* of the index that is made with it */
-    size_t index_count;                /* of a removed site */
+    size_t index_count;                /* copied, for a site that is removed */
 };
 const size_t site_write_size = sizeof(struct site_write);
 
@@ -208,7 +208,7 @@ static void set_fields(struct call *call, struct site_fields *site,
     site->robots = body->robots.text;
     site->robots_off = body->robots.off;
     site->check = body->check.on;
-    call->settles_sources = body->check.present; /* sitemaps to poll change at once */
+    call->settles_sources = body->check.present; /* the set of polled sitemaps changes at once */
 }
 
 enum handled sites_post(void *context, struct request *request)

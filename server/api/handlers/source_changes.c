@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* POST, PATCH and DELETE of sources: the writer validates their settings; here is checked what the
+/* POST, PATCH and DELETE of sources: the writer validates their settings; this file checks what the
  * configuration permits. Only the configuration says where to connect, which certificates to trust
  * and what credentials to use: a token must not turn the server against its own network or disk. */
 #include <stdio.h>
@@ -91,13 +91,13 @@ static void refuse_named(struct call *call)
         errors_reply_result(&call->request->reply, &call->result);
 }
 
-/* ---- what is asked for --------------------------------------------------------------------- */
+/* ---- the request --------------------------------------------------------------------- */
 
 enum field {
     FIELD_CONNECT = SOURCE_SETTINGS_COUNT,
     FIELD_CA_FILE,
     FIELD_CREDENTIALS_FILE,
-    FIELD_NAME, /* of POST alone, as are those that follow */
+    FIELD_NAME, /* this field and the next ones: only for POST */
     FIELD_SITE,
     FIELDS
 };
@@ -306,8 +306,8 @@ static void read_folder(struct call *call, struct str *directory, struct str *ur
     publisher_page_map_done(map);
 }
 
-/* Whether the configuration allows this token the source's folder after the change. With a token
- * for all sites a source can be changed whose folder is no longer allowed, but not its folder.
+/* Whether the configuration allows this token to read the source's folder after the change. A token
+ * for all sites may change a source whose folder is no longer allowed, except the folder itself.
  * False, with the reply filled. */
 static bool may_change(struct call *call, const struct json_field *fields)
 {

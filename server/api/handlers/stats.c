@@ -99,7 +99,7 @@ static void append_step(struct str *out, const struct range *r, size_t step, boo
     *some = true;
 }
 
-/* ---- sizes, and what engines say: of a step the last day that is known */
+/* ---- sizes and reports of engines: of each step the last day that is known */
 
 struct last_of_steps {
     const struct range *range;
@@ -130,7 +130,8 @@ static void add_engine_day(void *context, const struct engine_day *day)
     l->of[step].engine = *day;
 }
 
-/* Nothing for a token with a prefix, which does not see a whole site; the same for engines. */
+/* Nothing for a token with a prefix, which must not see totals of the site; the same for
+ * engines. */
 static enum catalogue_status append_sizes(struct str *out, struct call *call,
                                           struct catalogue_view *view, const struct range *r,
                                           int64_t site_id)
@@ -201,7 +202,7 @@ struct fetches {
     struct crawler_lags lags;
 };
 
-/* About 1.5 MB: not for the stack. */
+/* About 1.5 MB: too large for the stack. */
 struct summing {
     const struct range *range;
     const struct registry *registry;
