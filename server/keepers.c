@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Two threads: one loads the crawlers' ledger at the start and saves it once a minute, the other
- * saves the sizes of the sites. */
+/* Two keepers, each with a thread: one loads the crawlers' ledger at the start and saves it once a
+ * minute, the other saves the sizes of the sites. */
 #include "server/keepers.h"
 
 #include <assert.h>
@@ -36,15 +36,15 @@ struct crawler_keeper {
     struct catalogue *catalogue;
     struct crawlers *crawlers;
     struct thread thread;
-    /* The thread's, then the stop's. */
+    /* Used by the thread, and after its end by the stop. */
     bool logged;
-    int32_t tidied_day;         /* 0: not yet */
-    size_t written;             /* pages, since it was tidied */
-    bool joined;                /* nothing is waited for before others' rows are known */
-    bool tidied;                /* since what was reported was */
+    int32_t tidied_day; /* 0: not yet */
+    size_t written;     /* pages written since the last clean-up */
+    bool joined;        /* the rows of other nodes are known: until then, look every second */
+    bool tidied;        /* cleaned up since the last report to other nodes */
     struct shared_state shared; /* of a shared catalogue; else its node is "" */
-    int64_t
-        taken_in; /* up to here what logs report is in the ledger, and is still to go; 0: none */
+    int64_t taken_in; /* imported visits up to this id are in the ledger, and not yet removed from
+                         the catalogue; 0: none */
     struct crawler_held held[PAGES_AT_A_TIME];
     struct crawler_day sums[DAYS_AT_A_TIME];
     struct crawler_page_kept pages[PAGES_AT_A_TIME];
@@ -65,7 +65,7 @@ static int32_t this_day(void)
     return (int32_t)(time(NULL) / DAY_SECONDS);
 }
 
-/* What is gone is dropped once a day, and earlier where much was written. */
+/* Removed pages and old days are dropped once a day, or earlier if much was written. */
 static bool tidy_is_due(const struct crawler_keeper *k)
 {
     return k->tidied_day != this_day() || k->written >= CRAWLERS_MAX_ROWS;
@@ -135,7 +135,8 @@ static void write_news(struct crawler_keeper *k)
 
     crawlers_epoch(k->crawlers, epoch);
     do {
-        /* A fetch in between is not counted before it is known what it left held. */
+        /* Days first: a fetch between the two calls must not be counted for the day before its page
+         * is collected. */
         days = crawlers_collect_days(k->crawlers, &day_at, k->sums, DAYS_AT_A_TIME);
         pages = crawlers_collect_pages(k->crawlers, &page_at, k->held, PAGES_AT_A_TIME);
         children =
@@ -148,14 +149,14 @@ static void write_news(struct crawler_keeper *k)
     } while (pages == PAGES_AT_A_TIME || days == DAYS_AT_A_TIME || children == CHILDREN_AT_A_TIME);
 }
 
-/* What `sitemapd crawlers import` left. It belongs to the first of what is then written: a kill in
- * between counts nothing twice. */
+/* Merges the visits that `sitemapd crawlers import` stored. The first change that is then written
+ * also removes them, so that a kill in between counts nothing twice. */
 static enum catalogue_status merge_imported(struct crawler_keeper *k)
 {
     struct catalogue_view *view;
     enum catalogue_status status = CATALOGUE_OK;
 
-    if (k->taken_in != 0) /* that has not gone yet, and would be read again */
+    if (k->taken_in != 0) /* the merged visits are still stored, and would be read again */
         return status;
     status = catalogue_view_begin(k->catalogue, &view);
     if (status == CATALOGUE_OK) {
@@ -167,7 +168,7 @@ static enum catalogue_status merge_imported(struct crawler_keeper *k)
 
 /* ---- a shared catalogue -------------------------------------------------------------------- */
 
-/* What is kept may be gone: a snapshot took the file's place. */
+/* The stored rows may be gone: a snapshot may have replaced the file. */
 static void reload_if_replaced(struct crawler_keeper *k)
 {
     struct crawlers_begun begun;
@@ -214,7 +215,7 @@ static void report_nodes(struct crawler_keeper *k)
     }
 }
 
-/* The thread's, each minute, and at the stop. */
+/* Called by the thread each minute, and by the stop. */
 static void keep_news(struct crawler_keeper *k)
 {
     bool shared = catalogue_shared_state(k->catalogue, &k->shared);
@@ -291,7 +292,7 @@ void crawler_keeper_stop(struct crawler_keeper *k)
     free(k);
 }
 
-/* A thread that saves the sizes of sites every five minutes. */
+/* Saves the sizes of sites every five minutes. */
 
 /* Only rows that differ are written, a bounded number in each change: no other write waits for
  * long, however many sites there are. */
@@ -300,9 +301,9 @@ struct day_keeper {
     struct catalogue *catalogue;
     struct thread thread;
     int64_t ms; /* between two looks */
-    /* The thread's, then the stop's. */
-    bool failed, gone; /* gone: rows of sites that are gone were found: there may be more */
-    int32_t day;       /* what was last written is of this day and revision; 0: nothing yet */
+    /* Used by the thread, and after its end by the stop. */
+    bool failed, gone; /* gone: rows of removed sites were found: there may be more */
+    int32_t day; /* the last rows that were written are of this day and revision; 0: none yet */
     uint64_t revision;
     size_t count;
     struct site_day rows[SITE_DAYS_WRITE_MAX];
@@ -330,7 +331,7 @@ static enum catalogue_status write_rows(struct day_keeper *k)
     return status;
 }
 
-/* A view is not held while the writer is waited for. */
+/* Ends the view before it waits for the writer. */
 static enum catalogue_status write_some(struct day_keeper *k, int32_t day, int64_t *after)
 {
     struct catalogue_view *view;
@@ -343,7 +344,7 @@ static enum catalogue_status write_some(struct day_keeper *k, int32_t day, int64
     return status == CATALOGUE_OK ? write_rows(k) : status;
 }
 
-/* The revision before the first look: what changes during it is seen by the next. */
+/* The revision before the first look, so that the next round finds what changes during this one. */
 static enum catalogue_status find_revision(struct day_keeper *k, uint64_t *out)
 {
     struct catalogue_view *view;

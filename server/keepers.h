@@ -11,7 +11,7 @@ struct crawler_keeper;
  * anything is served. Borrows both. NULL, with the error reported: nothing will be saved. */
 struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct crawlers *crawlers);
 /* Ends the thread and writes the news. Call it when nothing is served any more and the catalogue
- * still accepts writes. Takes NULL. */
+ * still accepts writes. Accepts NULL. */
 void crawler_keeper_stop(struct crawler_keeper *k);
 
 /* Saves the size of each site on each day in the catalogue: every few minutes if anything has
@@ -24,5 +24,5 @@ struct day_keeper;
  * logged: that failed, and no sizes will be saved. */
 struct day_keeper *day_keeper_start(struct catalogue *catalogue, int64_t ms);
 /* Ends the thread and writes the last sizes. Call it while the catalogue still accepts writes.
- * Takes NULL. */
+ * Accepts NULL. */
 void day_keeper_stop(struct day_keeper *k);

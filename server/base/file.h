@@ -8,8 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What is accepted: a regular file (else EINVAL), anything but a pipe (else ESPIPE), or anything.
- */
+/* Accepted types: a regular file (else EINVAL), anything but a pipe (else ESPIPE), or any file. */
 enum file_wanted { FILE_PLAIN, FILE_NO_PIPE, FILE_ANY };
 
 /* Reads the first `most` bytes of a file and appends a NUL; the caller frees them. NULL with errno.

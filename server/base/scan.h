@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A cursor over borrowed text, for the small grammars of dates and header fields. Each function
- * reads what its name says and moves the cursor behind it, or returns false and leaves the cursor
- * where it was. */
+ * reads what its name says and moves the cursor past it, or returns false and leaves the cursor
+ * unchanged. */
 #pragma once
 
 #include <stdbool.h>

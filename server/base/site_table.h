@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What sites use of something bounded, so that each gets a share of it:
+/* Counts how much each site uses of a bounded resource, so that each gets a share:
  *
  *     struct site_table  a row for each site about which the owner keeps something; not thread safe
  *     struct site_uses   how much each site uses of a bounded thing; thread safe
@@ -28,13 +28,13 @@ struct site_table {
 
 /* NULL: it has none. */
 void *site_table_find(const struct site_table *t, int64_t site_id);
-/* The site's row; a new one has `size` bytes, zero behind the struct site_row. NULL: out of memory.
+/* The site's row; a new one has `size` bytes, zero after the struct site_row. NULL: out of memory.
  */
 void *site_table_add(struct site_table *t, int64_t site_id, size_t size);
 /* Frees the row. */
 void site_table_remove(struct site_table *t, void *row);
-/* The row after `row`, in no order; NULL: the first one, or behind the last. Get the next row
- * before you remove one; do not add any meanwhile. */
+/* The row after `row`, in no order; NULL: the first one; returns NULL after the last. Get the next
+ * row before you remove one; do not add any meanwhile. */
 void *site_table_next(const struct site_table *t, const void *row);
 /* Frees all rows. */
 void site_table_done(struct site_table *t);
@@ -61,7 +61,7 @@ struct site_uses {
 bool site_uses_take(struct site_uses *u, int64_t site_id, uint64_t count, uint64_t most);
 /* The same, but bounds what the site uses, not its share of what all use. */
 bool site_uses_take_own(struct site_uses *u, int64_t site_id, uint64_t count, uint64_t own_most);
-/* Gives back what the site took. */
+/* Subtracts what the site took. */
 void site_uses_give(struct site_uses *u, int64_t site_id, uint64_t count);
-/* What all use together. */
+/* The total use of all sites. */
 uint64_t site_uses_taken(struct site_uses *u);

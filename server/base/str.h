@@ -45,7 +45,7 @@ void str_append_json_texts(struct str *s, const char *name, const char *const *t
 const char *str_text(const struct str *s);
 /* Empties, keeps the memory, clears `failed`. */
 void str_clear(struct str *s);
-/* Frees the memory; the object may be used again. Takes NULL. */
+/* Frees the memory; the object may be used again. Accepts NULL. */
 void str_done(struct str *s);
 
 /* Texts (each may be NULL), and NULL-terminated lists of texts (a NULL list is empty). Thread safe.
@@ -56,7 +56,7 @@ bool texts_equal(const char *const *a, const char *const *b);
 /* Copies, which the caller frees; NULL for NULL. When out of memory `*failed` is set. */
 char *text_copy(const char *text, bool *failed);
 const char *const *texts_copy(const char *const *texts, bool *failed);
-/* Frees a list and its texts, also if copying it failed. Takes NULL. */
+/* Frees a list and its texts, also if copying it failed. Accepts NULL. */
 void texts_free(const char *const *texts);
 
 /* UTF-8 as RFC 3629 defines it: no overlong forms, no surrogates, nothing past U+10FFFF. Pure

@@ -26,7 +26,7 @@ struct row {
 
 struct children {
     pthread_mutex_t lock;
-    uint32_t count, cursor; /* where a free place is looked for next */
+    uint32_t count, cursor; /* where the search for a free place continues */
     uint32_t top;           /* the last place ever used: memory beyond it is not touched */
     uint32_t buckets[BUCKETS];
     struct {
@@ -51,7 +51,7 @@ void children_free(struct children *c)
     free(c);
 }
 
-/* Static functions below: under the lock. */
+/* The static functions below are called under the lock. */
 
 static uint32_t bucket_of(int64_t site_id, uint64_t child)
 {

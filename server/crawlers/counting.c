@@ -139,7 +139,8 @@ void crawlers_free(struct crawlers *c)
     free(c);
 }
 
-/* ---- what happens -------------------------------------------------------------------------- */
+/* ---- fetches and changes
+ * -------------------------------------------------------------------------- */
 
 size_t crawlers_who(struct crawlers *c, const char *user_agent, const char *address, bool *real)
 {
@@ -205,7 +206,7 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
             increment(&slot->offered[fetch->offered]);
         atomic_store_explicit(&slot->last_fetch_at, now, memory_order_relaxed);
     }
-    if (at == 0) /* a client without a name is only counted */
+    if (at == 0) /* a client that is not a known crawler is only counted */
         return;
     if (real && fetch->index_id != 0)
         lag_s = visit_page(c, (uint8_t)at, fetch, kind, now);
@@ -231,8 +232,8 @@ static struct days *report_others(struct crawlers *c, struct days *others)
 
 void crawlers_catalogue_is(struct crawlers *c, const char *epoch)
 {
-    /* All is cleared before the epoch changes: a thread that reads the new epoch finds no count of
-     * the old one, and what it then restores stays. */
+    /* Clears everything before the epoch changes: a thread that reads the new epoch finds no count
+     * of the old one, and what it restores then is not cleared. */
     pthread_mutex_lock(&c->epoch_lock);
     if (strcmp(c->epoch, epoch) != 0) {
         ledger_clear(c->ledger);
@@ -251,7 +252,8 @@ void crawlers_page_is(struct crawlers *c, int64_t site_id, int64_t index_id, uin
                       uint64_t revision, uint64_t stamp, int64_t changed_at)
 {
     const struct ledger_page is = {index_id, page, revision, stamp, changed_at};
-    ledger_page_is(c->ledger, site_id, &is); /* if there is no room, its visits are untracked */
+    ledger_page_is(c->ledger, site_id,
+                   &is); /* if there is no room, visits of the page are not tracked */
 }
 
 void crawlers_page_removed(struct crawlers *c, int64_t index_id, uint32_t page)
@@ -320,7 +322,8 @@ void crawlers_each_day(struct crawlers *c,
     pthread_rwlock_unlock(&c->days_lock);
 }
 
-/* ---- keeping ------------------------------------------------------------------------------- */
+/* ---- saving and restoring
+ * ------------------------------------------------------------------------------- */
 
 void crawlers_epoch(struct crawlers *c, char out[CRAWLERS_EPOCH_SIZE])
 {
@@ -352,7 +355,8 @@ void crawlers_retry(struct crawlers *c)
     children_retry(c->children);
 }
 
-/* Restored too, so that the metrics show a crawler that has not come since the start. */
+/* The time is restored, too, so that the metrics show a crawler that made no request since the
+ * start. */
 static void record_last_fetch(struct crawlers *c, size_t slot, int64_t at)
 {
     if (at > atomic_load(&c->slots[slot].last_fetch_at))

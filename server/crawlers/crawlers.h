@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What crawlers fetch: for each crawler and page the version that it has, and since when it lacks a
- * newer one; sums for each day and site; counts for metrics.
+/* Records what crawlers fetch: for each crawler and page the version that it has, and since when it
+ * lacks a newer one; sums for each day and site; counts for metrics.
  *
  * A crawler has a version after a complete GET with 200 or 304 from one of its own addresses (if
  * these are configured). A HEAD, an error or a reply that was cut off only counts as a visit. No
@@ -45,9 +45,10 @@ struct crawler_names;
  * `why`, and in *which the name that it is about (borrowed; NULL: none). */
 struct crawler_names *crawler_names_new(const struct crawler_rule *rules, size_t count,
                                         const char **which, char *why, size_t why_size);
-void crawler_names_free(struct crawler_names *names); /* takes NULL */
+void crawler_names_free(struct crawler_names *names); /* accepts NULL */
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the counts as a whole
+ * ------------------------------------------------------------------------------ */
 
 struct crawlers;
 /* Takes `names` over. NULL when out of memory; then `names` stays the caller's. */
@@ -56,13 +57,13 @@ struct crawlers *crawlers_new(struct crawler_names *names, int64_t now);
  * no longer configured. False, and `names` stays the caller's, if there were more names than
  * CRAWLERS_MAX since crawlers_new. */
 bool crawlers_use(struct crawlers *c, struct crawler_names *names);
-void crawlers_free(struct crawlers *c); /* takes NULL; nobody may call anything else */
+void crawlers_free(struct crawlers *c); /* accepts NULL; no other function may be called any more */
 
 /* A request that has ended. */
 struct crawler_fetch {
     const char *user_agent, *address; /* may be NULL */
     unsigned status;
-    bool whole;      /* a GET, and the last byte has left */
+    bool whole;      /* a GET whose last byte was sent */
     uint8_t offered; /* the best coding that the client accepts, a number below CRAWLERS_CODINGS; 0:
                       * not read */
     uint64_t bytes;
@@ -83,8 +84,9 @@ uint64_t crawlers_child_of(const char *path, const char *query);
 size_t crawlers_who(struct crawlers *c, const char *user_agent, const char *address, bool *real);
 void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int64_t now);
 
-/* Reports the state of a page, before it is served. Call crawlers_catalogue_is before the pages of
- * another catalogue: a new epoch drops all that is known of pages, other sitemaps and days. */
+/* Reports the state of a page, before it is served. Call crawlers_catalogue_is before reporting
+ * pages of another catalogue: a new epoch drops the records of all pages, other sitemaps and
+ * days. */
 void crawlers_catalogue_is(struct crawlers *c, const char *epoch);
 void crawlers_page_is(struct crawlers *c, int64_t site_id, int64_t index_id, uint32_t page,
                       uint64_t revision, uint64_t stamp, int64_t changed_at);
@@ -101,8 +103,8 @@ size_t crawlers_find(const struct crawlers *c, const char *name); /* 0: none */
 bool crawlers_is_verified(struct crawlers *c, size_t at);
 int64_t crawlers_since(const struct crawlers *c); /* when counting began */
 
-/* Fills in the rows of a page, at most CRAWLERS_MAX, and returns how many. *changed_at: when the
- * present version was made; 0: the page is not known. */
+/* Fills in the rows of a page, at most CRAWLERS_MAX, and returns their number. *changed_at: when
+ * the current version was made; 0: the page is unknown. */
 size_t crawlers_page(struct crawlers *c, int64_t index_id, uint32_t page, int64_t *changed_at,
                      struct crawler_row rows[CRAWLERS_MAX]);
 
@@ -128,18 +130,19 @@ void crawlers_each_day(struct crawlers *c,
 /* The epoch of the last crawlers_catalogue_is; "" before the first. */
 void crawlers_epoch(struct crawlers *c, char out[CRAWLERS_EPOCH_SIZE]);
 
-/* Collects what has changed since it was last collected, from *at (0 at first) on, and returns how
- * many, at most `max` (at least 1). Fewer than `max`: that was all. For one thread. */
+/* Collects rows that have changed since they were last collected, from *at (0 at first) on, and
+ * returns their number, at most `max` (at least 1). Fewer than `max`: there are no more. For one
+ * thread. */
 size_t crawlers_collect_pages(struct crawlers *c, size_t *at, struct crawler_held out[],
                               size_t max);
 size_t crawlers_collect_days(struct crawlers *c, size_t *at, struct crawler_day out[], size_t max);
 size_t crawlers_collect_children(struct crawlers *c, size_t *at, struct crawler_child out[],
                                  size_t max);
-/* What was collected could not be saved: all of it is collected again. */
+/* The collected rows could not be saved: all of them will be collected again. */
 void crawlers_retry(struct crawlers *c);
-/* Restores what this or another node saved: of a page whatever is newer, a day's sum if it counts
- * more. Call it once the pages are known. Crawlers that are not configured any more, removed pages
- * and days that are too old are skipped. */
+/* Restores rows that this or another node saved: for a page the newer version, for a day the larger
+ * sum. Call it once the pages are known. Skips crawlers that are not configured any more, removed
+ * pages and old days. */
 void crawlers_restore_page(struct crawlers *c, const char *name, const struct crawler_held *held);
 void crawlers_restore_day(struct crawlers *c, const char *name, const struct crawler_day *day,
                           int64_t now);
@@ -148,18 +151,18 @@ void crawlers_restore_child(struct crawlers *c, const char *name,
                             const struct crawler_child *child);
 /* Moves the beginning of counting back to `since`, if that is earlier. */
 void crawlers_restore_since(struct crawlers *c, int64_t since);
-/* Replaces the sums of other nodes, which are reported with this node's: begin, all days, end. A
- * second thread waits in begin until the first one's end. `times`: how many reports the catalogue
- * has; false, and `end` is not called, if as many are known already (0: not compared), or out of
- * memory. */
+/* Replaces the sums of other nodes, which are reported with this node's: call begin, then restore
+ * all days, then end. A second thread waits in begin until the first one has called end. `times`:
+ * number of reports in the catalogue; false if as many are known already (0: not compared), or out
+ * of memory; then do not call end. */
 bool crawlers_others_begin(struct crawlers *c, int64_t times);
 void crawlers_others_day(struct crawlers *c, const char *name, const struct crawler_day *day,
                          int64_t now);
-/* `times` 0: drops the new sums; those from before stay. */
+/* `times` 0: drops the new sums; the previous ones stay. */
 void crawlers_others_end(struct crawlers *c, int64_t times);
 
-/* Imports visits that a log reports, with the page as it was then. Days that are too old are
- * skipped. No counter includes them: counters are of what the server itself answered. */
+/* Imports visits of a log, with the page as it was then. Skips old days. Counters do not include
+ * them, since they count what this server answered. */
 void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, int64_t now);
 
 /* For metrics. */

@@ -121,7 +121,8 @@ static bool make_room(struct days *d, uint32_t share, int32_t day)
     for (uint32_t other = 0; other < CRAWLERS_SHARES; other++)
         if (d->count_of[other] > d->count_of[most])
             most = other;
-    if (d->count_of[most] < d->count_of[share] + 2) /* else the two would only change places */
+    if (d->count_of[most] <
+        d->count_of[share] + 2) /* otherwise the two sites would displace each other in turn */
         most = share;
     uint32_t *link = oldest_of(d, most);
     if (*link == 0 || d->sums[*link].is.day >= (most == share ? day : d->newest))

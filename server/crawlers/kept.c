@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Restores what an earlier run stored, and merges what imports left. */
+/* Restores what an earlier run stored, and merges imported visits. */
 #include "server/crawlers/kept.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* How it works. A page's record has the version that is published now, and a list of rows, one for
- * each crawler that ever asked for the page. So a change finds every crawler that it concerns, and
- * a completed fetch finds whether its version is still the present one. A crawler that completes an
- * old snapshot after the page has changed is thus not considered current:
+/* How it works. A page's record has the currently published version, and a list of rows, one for
+ * each crawler that ever requested the page. So a change finds every crawler that it concerns, and
+ * a completed fetch finds out whether its version is still the current one. A crawler that
+ * completes an old snapshot after the page has changed is thus not considered current:
  *
  *   publisher: page is S2  |  reader of S1 completes  |  its row
  *   -----------------------+--------------------------+------------------------------------------
@@ -11,7 +11,7 @@
  *   between                                           |  one lock: one of the two
  *
  * A reader can also be ahead: a page that is built on demand may be newer than the last report. Its
- * revision shows that, and the next report finds that the row has that version.
+ * revision shows that, and the next report recognises the version of the row.
  *
  * Versions are compared by their stamps, which survive a restored copy; revisions only decide which
  * of two is newer.
@@ -40,7 +40,7 @@ struct page {
 };
 
 struct row {
-    struct crawler_row is; /* for its stale_since ask `stale` */
+    struct crawler_row is; /* use stale() for its stale_since */
     uint64_t held_stamp;
     uint32_t next; /* of its page, or in the free list */
     bool taken;    /* collected, and not changed since */
@@ -185,7 +185,7 @@ static void page_free(struct ledger *l, uint32_t *link)
     pthread_mutex_unlock(&l->free_lock);
 }
 
-/* Since when the crawler of the row lacks the present version; 0: it has that one, or never had
+/* Since when the crawler of the row lacks the current version; 0: it has that version, or never had
  * any. */
 static int64_t stale(const struct page *page, const struct row *row)
 {
@@ -194,7 +194,8 @@ static int64_t stale(const struct page *page, const struct row *row)
     return row->is.stale_since != 0 ? row->is.stale_since : page->is.changed_at;
 }
 
-/* ---- what happens -------------------------------------------------------------------------- */
+/* ---- fetches and changes
+ * -------------------------------------------------------------------------- */
 
 void ledger_clear(struct ledger *l)
 {
@@ -244,7 +245,7 @@ void ledger_page_removed(struct ledger *l, int64_t index_id, uint32_t number)
     pthread_mutex_unlock(lock);
 }
 
-/* Notes that the crawler has the version `sent` from now on. Returns the lag that this ends, -1:
+/* Records that the crawler has the version `sent` from now on. Returns the lag that this ends; -1:
  * none. */
 static int64_t hold_version(const struct page *page, struct row *row,
                             const struct ledger_page *sent, int64_t now)
@@ -317,7 +318,8 @@ bool ledger_import(struct ledger *l, const struct ledger_page *from, uint8_t cra
     return row != NULL;
 }
 
-/* ---- keeping ------------------------------------------------------------------------------- */
+/* ---- saving and restoring
+ * ------------------------------------------------------------------------------- */
 
 /* Collects the changed rows of a bucket, at most `max`. */
 static size_t collect_bucket(struct ledger *l, uint32_t bucket, struct crawler_held out[],
@@ -421,8 +423,11 @@ bool ledger_restore(struct ledger *l, const struct crawler_held *held)
             row->is.status = held->row.status;
         }
         int64_t known = update_held(page, row, held);
-        /* Of changes while no server ran, the time of the first is not known. */
-        if (row->is.held_changed_at <= page->is.changed_at) /* else a report will follow */
+        /* If several changes were made while no server ran, the time of the first one is
+         * unknown. */
+        if (row->is.held_changed_at <=
+            page->is.changed_at) /* else the page is older than the row: a report of the newer page
+                                    will follow */
             row->is.stale_since = stale(page, row);
         row->taken &= row->is.stale_since == known;
     }

@@ -33,8 +33,8 @@ bool ledger_import(struct ledger *l, const struct ledger_page *page, uint8_t cra
                    const struct crawler_visits *visits, int64_t *lag_s);
 size_t ledger_rows_of(struct ledger *l, int64_t index_id, uint32_t number, int64_t *changed_at,
                       struct crawler_row rows[CRAWLERS_MAX]);
-/* As crawlers_collect_pages and its neighbours. ledger_restore takes over what is newer; false: it
- * is skipped. */
+/* Like crawlers_collect_pages and the functions beside it. ledger_restore stores a newer version;
+ * false: it was skipped. */
 size_t ledger_collect(struct ledger *l, size_t *at, struct crawler_held out[], size_t max);
 void ledger_retry(struct ledger *l);
 bool ledger_restore(struct ledger *l, const struct crawler_held *held);
@@ -55,10 +55,10 @@ bool days_count(struct days *d, uint8_t crawler, int64_t site_id, enum day_kind 
 /* Imports visits that a log reports. */
 bool days_import(struct days *d, uint8_t crawler, const struct crawler_visits *visits,
                  int64_t lag_s, int64_t now);
-/* As crawlers_collect_days and the like. */
+/* Like crawlers_collect_days and the functions beside it. */
 size_t days_collect(struct days *d, size_t *at, struct crawler_day out[], size_t max);
 void days_retry(struct days *d);
-/* Replaces a sum that counts less. */
+/* Replaces a smaller sum. */
 void days_restore(struct days *d, const struct crawler_day *day, int64_t now);
 /* Adds to the sum. False: no room. */
 bool days_add(struct days *d, const struct crawler_day *day, int64_t now);
@@ -81,7 +81,7 @@ bool children_visit(struct children *c, int64_t site_id, uint64_t child, uint8_t
 bool children_import(struct children *c, const struct crawler_visits *visits, uint8_t crawler);
 size_t children_rows_of(struct children *c, int64_t site_id, uint64_t child,
                         struct crawler_child rows[CRAWLERS_MAX]);
-/* As crawlers_collect_pages and the like. */
+/* Like crawlers_collect_pages and the functions beside it. */
 size_t children_collect(struct children *c, size_t *at, struct crawler_child out[], size_t max);
 void children_retry(struct children *c);
 /* At the start, oldest row first: puts a row at its place, unless another row has it. */

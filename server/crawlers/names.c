@@ -25,7 +25,7 @@
 #define LEAST_BITS_6 16u
 #define LINE_MAX     128u
 
-/* "192.0.2.0/24"; bits behind the prefix are ignored. NULL, or what is wrong. */
+/* "192.0.2.0/24"; bits after the prefix are ignored. NULL, or what is wrong. */
 static const char *parse_range(const char *text, struct range *out)
 {
     bool v4 = strchr(text, ':') == NULL;
@@ -287,7 +287,7 @@ static const struct {
     {"bytespider", {"bytespider"}},
     {"ahrefsbot", {"ahrefsbot"}},
     {"semrushbot", {"semrushbot"}},
-    /* Caches that give their own name in place of the client's. */
+    /* Caches that send their own name instead of the client's User-Agent. */
     {"cache", {"amazon cloudfront", "cloudflare-alwaysonline"}},
 };
 #define BUILT_IN (sizeof built_in / sizeof *built_in)
@@ -302,7 +302,7 @@ struct crawler_name *names_at(struct crawler_names *names, size_t at)
     return &names->of[at];
 }
 
-/* ---- making one ---------------------------------------------------------------------------- */
+/* ---- creation ---------------------------------------------------------------------------- */
 
 static unsigned char lower(char c)
 {

@@ -52,5 +52,5 @@ struct crawler_name {
 /* `of[0]` is "other": every client that has no name. */
 size_t names_count(const struct crawler_names *names);
 struct crawler_name *names_at(struct crawler_names *names, size_t at);
-/* The name that a User-Agent has, as a place in the table; NULL: 0. */
+/* The place in the table of the crawler that a User-Agent names; NULL: 0. */
 size_t names_classify(struct crawler_names *names, const char *user_agent);

@@ -52,8 +52,8 @@ static void add_row(struct crawler_summary *to, const struct crawler_row *row)
         to->stale_since = row->stale_since;
 }
 
-/* Adds what each crawler has of the pages of the list. If it reads the list, the pages that it does
- * not have are `never`. Pages without room in the ledger are not counted. */
+/* Adds, for each crawler, the state of the pages of the list. If it has requested any of them, the
+ * others count as `never`. Pages that are not in the ledger are not counted. */
 static void add_list(struct crawlers_summary *to, struct crawlers *c,
                      const struct registry_index *list)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the ledger says of each crawler over many pages: for the API and the command line. */
+/* Sums for each crawler over many pages of the ledger: for the API and the command line. */
 #pragma once
 
 #include "db/catalogue.h"
@@ -12,7 +12,7 @@ struct crawler_day_sum {
 struct crawler_summary {
     uint64_t pages, current, stale, never;
     int64_t last_fetch_at, stale_since;     /* 0: never, none */
-    bool met;                               /* it made a request */
+    bool met;                               /* the crawler made a request */
     struct crawler_lags lags;               /* of the last 30 days */
     struct crawler_day_sum days[DAYS_KEPT]; /* the last is today */
 };
@@ -28,7 +28,7 @@ void crawlers_sum_up(struct crawlers *c, const struct registry *registry,
 /* The time up to which the crawler has seen all changes; 0: it has no page. */
 int64_t crawler_seen_up_to(const struct crawler_summary *summary, int64_t now);
 
-/* Whether the crawler has asked for a page of this index or urlset. */
+/* Whether the crawler has requested a page of this index or urlset. */
 bool crawlers_reads(struct crawlers *c, const struct registry_index *list, size_t crawler);
 /* The row of the crawler among the rows of a page; NULL: it has none. */
 const struct crawler_row *crawler_row_of(const struct crawler_row *rows, size_t count,

@@ -223,7 +223,7 @@ static int retrieve(enum tls_side side, gnutls_pcert_st **chain, unsigned *chain
     return 0;
 }
 
-/* What the client asks for does not matter: there is one pair. */
+/* There is one pair, whatever server name the client requests. */
 #define RETRIEVE(name, side)                                                                       \
     static int name(gnutls_session_t session, const gnutls_datum_t *authorities,                   \
                     int authority_count, const gnutls_pk_algorithm_t *algorithms,                  \
@@ -261,7 +261,7 @@ bool tls_send_last(void *session, const void *bytes, size_t len)
             break;
         sent += (size_t)n;
     }
-    if (sent == len) /* else a truncated reply would look whole */
+    if (sent == len) /* otherwise a truncated reply would look complete */
         gnutls_bye(session, GNUTLS_SHUT_WR);
     return sent > 0;
 }

@@ -25,13 +25,13 @@ struct tls_pairs {
 /* Receives a warning: every user can read the key, the certificate has expired. */
 typedef void tls_remark(const char *file, const char *text);
 
-/* Reads PEM files. `now`: Unix seconds. False if they cannot be read, are not PEM, or do not belong
- * to each other: `why` gets a sentence that begins with the file's name. The caller owns `*out`. */
+/* Reads PEM files. `now`: Unix seconds. False, with a sentence in `why` that begins with the file's
+ * name: they cannot be read, are not PEM, or do not match. The caller owns `*out`. */
 bool tls_pair_load(const char *cert_file, const char *key_file, int64_t now, struct tls_pair **out,
                    tls_remark *remark, char *why, size_t why_size);
 /* When the certificate itself (not its chain) expires, Unix seconds. */
 int64_t tls_pair_expires(const struct tls_pair *pair);
-/* Takes NULL. */
+/* Accepts NULL. */
 void tls_pair_free(struct tls_pair *pair);
 
 /* Makes handshakes of this side use `pair` from now on, and takes it over. Earlier pairs are kept
@@ -41,7 +41,7 @@ void tls_use(enum tls_side side, struct tls_pair *pair);
 /* Frees all pairs. No connection may be left. */
 void tls_done(void);
 
-/* What libmicrohttpd is to call in a handshake (MHD_OPTION_HTTPS_CERT_CALLBACK). */
+/* The callback of libmicrohttpd for handshakes (MHD_OPTION_HTTPS_CERT_CALLBACK). */
 typedef void tls_function(void);
 tls_function *tls_certificate_callback(enum tls_side side);
 

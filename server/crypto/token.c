@@ -6,7 +6,7 @@
 #include <gnutls/gnutls.h>
 #include <string.h>
 
-#define PREFIX       "smd_" /* shows leak scanners and people what it is */
+#define PREFIX       "smd_" /* lets people and leak scanners recognise a token */
 #define RANDOM_BYTES 32
 
 /* RFC 4648 5, without padding. `out` has room for 43 characters and a NUL. */

@@ -11,8 +11,9 @@
 #include "server/log/log.h"
 #include "server/log/log_writer.h"
 
-/* Longest field from outside, escapes counted; the rest of the field is left out. Together they are
- * shorter than a line, so that no request pushes status, host or agent out of its line. */
+/* Longest field that a client controls, escapes counted; the rest of the field is left out.
+ * Together they are shorter than a line, so that no request can push status, host or agent out of
+ * its line. */
 #define METHOD_BYTES 32
 #define NAME_BYTES   128
 #define HOST_BYTES   300

@@ -27,9 +27,9 @@ struct access_line {
 bool access_log_open(const char *path, enum access_format format, struct access_log **out);
 /* Any thread, no lock. */
 void access_log_write(struct access_log *log, const struct access_line *line);
-/* Opens the file again, since it was moved away. Takes NULL. */
+/* Opens the file again, since it was moved away. Accepts NULL. */
 void access_log_reopen(struct access_log *log);
-/* Lines that were dropped, since the start. Takes NULL. */
+/* Lines that were dropped, since the start. Accepts NULL. */
 uint64_t access_log_dropped(const struct access_log *log);
-/* Writes the remaining lines. Nobody may write any more. Takes NULL. */
+/* Writes the remaining lines. Nobody may write any more. Accepts NULL. */
 void access_log_close(struct access_log *log);

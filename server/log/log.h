@@ -20,7 +20,7 @@ void log_setup(enum log_level level, enum log_format format);
 /* Reads "error", "warning", "info", "debug". False for others. */
 bool log_level_parse(const char *text, enum log_level *out);
 
-/* Starts the thread. If that fails, callers go on writing their lines themselves. */
+/* Starts the thread. If that fails, callers continue to write their lines themselves. */
 void log_start(void);
 /* Waits until earlier lines are written, two seconds at most. */
 void log_flush(void);
@@ -41,11 +41,11 @@ struct log_ids {
 };
 void log_request(enum log_level level, const char *event, const struct log_ids *ids,
                  const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* A start that failed: one line `sitemapd: what: why` on stderr, whatever level and format are,
- * since it speaks to the user of the command. */
+/* A failed start: prints one line `sitemapd: what: why` on stderr, whatever level and format are,
+ * for the user of the command. */
 void log_failure(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* For a process whose start no user watches: from here on log_failure logs an event of this name,
- * at level error. `event` is static. */
+/* For a process without a user who watches its start: from here on log_failure logs an event of
+ * this name, at level error. `event` is static. */
 void log_failures_as(const char *event);
 /* The first failure that was logged since then; "": none. */
 void log_first_failure(char *out, size_t size);

@@ -310,8 +310,9 @@ size_t ring_used(const struct ring *r)
 
 #define LOG_FILE_MODE 0640
 
-/* Opens a path to append to, made where it is missing: 0640 whatever the umask is, so that a log
- * shipper in the group may read it. Does not wait for a pipe's reader. False with errno. */
+/* Opens a file to append to and creates it if it is missing, with mode 0640 whatever the umask is,
+ * so that a log shipper in the group may read it. Does not wait for a pipe's reader. False with
+ * errno. */
 static bool log_file_open(const char *path, struct log_file *out)
 {
     int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
@@ -399,26 +400,26 @@ static size_t log_file_write(const struct log_file *f, const char *bytes, size_t
 /* Most writes in one drain; then requests to stop, flush or reopen are handled, however fast lines
  * arrive. */
 #define DRAIN_STAGES 32u
-/* How long until the next try: with a slow reader, and after a failure. */
+/* Pause before the next try: with a slow reader, and after a failure. */
 #define RETRY_MS        50u
 #define RETRY_FAILED_MS 500u
 
 enum state {
-    STATE_IDLE,   /* waits for a line */
-    STATE_LINGER, /* a line is there; waits for others */
+    STATE_IDLE,   /* sleeps until a line arrives */
+    STATE_LINGER, /* there is a line; the thread waits for others */
     STATE_BUSY,   /* awake, or woken */
 };
 
 struct log_writer {
     struct log_file file;
-    char *path; /* NULL: the descriptor is not ours */
+    char *path; /* NULL: the descriptor is borrowed */
     void (*on_state)(void *context, bool reopening, int error);
     void *context;
 
     struct thread thread;
     sem_t wake;
     atomic_int state;   /* enum state */
-    atomic_bool urgent; /* no lingering */
+    atomic_bool urgent; /* write at once, do not wait for more lines */
     atomic_bool reopen, stop;
     /* A flush raises `asked`; the thread sets `done` to it once all lines added before are written.
      */
@@ -451,8 +452,8 @@ static void report_state(struct log_writer *w, bool reopening, int error)
         w->on_state(w->context, reopening, error);
 }
 
-/* Writes what is staged; true if all of it was written. The rest is kept and tried again, so that a
- * line cut by a full disk gets its end. */
+/* Writes the stage; true if all of it was written. The rest is kept and tried again, so that a line
+ * cut by a full disk gets its end. */
 static bool write_staged(struct log_writer *w)
 {
     size_t n = log_file_write(&w->file, w->stage + w->written, w->staged - w->written);

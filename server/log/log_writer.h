@@ -87,7 +87,7 @@ size_t ring_used(const struct ring *r);
 struct log_writer;
 
 struct log_writer_options {
-    /* The file to append to, made where it is missing (0640); NULL: `fd`, which is not closed. */
+    /* The file to append to, created if it is missing (0640); NULL: `fd`, which is not closed. */
     const char *path;
     int fd;
     /* Called by the writer's thread with the result of each reopening (`reopening`), and when
@@ -108,5 +108,5 @@ void log_writer_reopen(struct log_writer *w);
  */
 void log_writer_flush(struct log_writer *w);
 /* Writes the remaining lines, as log_writer_flush does, and ends the thread. Nobody may add lines
- * any more. Takes NULL. */
+ * any more. Accepts NULL. */
 void log_writer_free(struct log_writer *w);

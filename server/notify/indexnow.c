@@ -2,7 +2,7 @@
 /* A batch has the changes of a site after its stored position in the history, each URL once: at
  * most BATCH_MAX_URLS and, rounded up to a part, BATCH_MAX_BYTES. Sites take turns, and each reads
  * at most LOOK_PARTS; if these have nothing to send, only the position moves, once that is worth a
- * write. A batch is kept until it was accepted (200, 202) and the position has moved behind it by
+ * write. A batch is kept until it was accepted (200, 202) and the position has moved past it by
  * compare and set. Nobody waits for that move; if it fails, only the move is tried again. A batch
  * that is not accepted is sent again at growing intervals or as Retry-After asks; after a day of
  * failures, changes older than a day are dropped and counted. A site that is enabled for the first
@@ -369,7 +369,7 @@ static bool close_changes(struct notified_site *s, bool sent)
     return closed;
 }
 
-/* Moves the position behind the batch. */
+/* Moves the position past the batch. */
 static void move_on(struct notified_site *s)
 {
     struct registry *registry = NULL;

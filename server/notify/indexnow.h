@@ -21,5 +21,5 @@ struct indexnow *indexnow_start(struct config *config, struct catalogue *catalog
                                 struct indexnow_counts *counts);
 /* Whether both configurations have the same notifications. */
 bool indexnow_is_same(const struct config *a, const struct config *b);
-/* Ends the thread at once; what is under way is sent again by the next start. Takes NULL. */
+/* Ends the thread at once; what is under way is sent again by the next start. Accepts NULL. */
 void indexnow_stop(struct indexnow *n);

@@ -101,7 +101,7 @@ struct notify {
     struct address_guard guard;
     struct fetch_loop *loop;
     struct thread thread;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct gathering words[NOTIFY_WORDS];
     /* Only for the thread. */
     size_t known_count, known_room;

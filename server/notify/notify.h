@@ -54,5 +54,5 @@ struct notify *notify_start(const struct notify_options *options);
 /* Any thread; never waits for I/O. `n` is a struct notify. */
 void notify_sitemap(void *context, const struct notify_sitemap *what);
 /* Ends the thread at once. Unsent lines are lost; the next start reports existing faults again.
- * Takes NULL. */
+ * Accepts NULL. */
 void notify_stop(struct notify *n);

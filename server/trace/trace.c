@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Spans wait in a ring of fixed size, in which one site has a quarter of the places at most, so
- * that no tenant's requests push out the spans of others. Whatever finds no place is dropped and
- * counted. One thread sends them, a batch each second or when one is full. A batch that the
- * endpoint cannot take now (no answer, 429, 502, 503, 504) is tried again for five minutes at
- * growing intervals; any other answer drops it. The intervals grow over batches until one is
- * accepted.
+/* Spans wait in a ring of fixed size. One site gets at most a quarter of it, so that no tenant's
+ * requests displace the spans of others; spans without room are dropped and counted. One thread
+ * sends them, a batch each second or when one is full. A batch that the endpoint cannot accept now
+ * (no answer, 429, 502, 503, 504) is sent again for five minutes at growing intervals; any other
+ * error drops it. The intervals grow over batches until one is accepted.
  *
- * Whether a trace is recorded follows from its id, so all nodes decide alike, and a caller that
- * does not record its own span is followed. Where a span is not recorded, what it causes carries
- * the caller's header as it came: a trace has no gap. */
+ * Sampling depends on the trace id alone, so all nodes decide alike; a caller's decision not to
+ * record is respected. If a span is not recorded, the requests that it causes carry the caller's
+ * header unchanged, so that the trace has no gap. */
 #include "server/trace/trace.h"
 
 #include <inttypes.h>
@@ -44,7 +43,7 @@
 #define TRACES_PATH   "/v1/traces"
 
 struct span {
-    struct trace_end end; /* but for site and source: */
+    struct trace_end end; /* its site and source are in the members below */
     struct traceparent context;
     char parent[SPAN_ID_CHARS + 1];
     char site[SITE_BYTES], source[NAME_MAX_BYTES + 1];
@@ -62,12 +61,12 @@ struct trace {
     atomic_uint sample_percent;
     _Atomic uint64_t sent, dropped;
     atomic_bool failing;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct span *spans;   /* [QUEUE_SPANS], a ring; NULL until it is on */
     size_t first, count;
     int64_t site_ids[QUEUE_SPANS]; /* of the places of the ring */
     struct link links[LINKS];      /* by site_id: sites that share a place replace each other */
-    /* The thread's, and trace_configure's where none runs. */
+    /* Used by the thread, or by trace_configure while no thread runs. */
     struct thread thread;
     struct url url;
     const char *target;
@@ -286,7 +285,7 @@ static void record_failed(struct trace *t, const struct fetch_reply *reply, cons
     int64_t now = clock_now_ms(), asked_s = fetch_retry_after(reply, clock_unix_ms() / 1000);
     int64_t wait = FIRST_WAIT_MS << (t->failures < 6 ? t->failures : 6);
 
-    atomic_store(&t->failing, true); /* before the log says so */
+    atomic_store(&t->failing, true); /* set before it is logged */
     if (t->failures++ == 0)
         log_event(LOG_LEVEL_WARNING, "trace-failed", "%.*s did not accept spans: %s",
                   (int)t->url.origin_len, t->url.text, why);
