@@ -13,7 +13,7 @@ struct following;
 /* `authorization`: the header line; `ca_file`: PEM, trusted besides the system's authorities, or
  * NULL. Both borrowed. NULL: out of memory. */
 struct following *following_new(const char *origin, const char *authorization, const char *ca_file);
-/* Takes NULL. */
+/* Accepts NULL. */
 void following_free(struct following *f);
 const struct shared_followed *following_calls(const struct following *f);
 /* Asks the node once whether it provides a log. False: its configuration does not allow that, and

@@ -60,7 +60,7 @@ struct forwarder {
     unsigned misses;
     int64_t probe_at;
 
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct forwarded *waiting, **last;
     bool closed;
 };

@@ -13,5 +13,5 @@ struct forwarder;
  * true, requests under way have a few seconds left. NULL: out of memory, or no thread. */
 struct forwarder *forwarder_new(struct forward *forward, const char *ca_file,
                                 const atomic_bool *stopping);
-/* Fails all requests under way and all later ones. Call it before forward_free. Takes NULL. */
+/* Fails all requests under way and all later ones. Call it before forward_free. Accepts NULL. */
 void forwarder_free(struct forwarder *f);

@@ -11,7 +11,7 @@ struct peering;
 
 /* Reads the secret; `config` must outlive it. NULL: it failed, which is logged. */
 struct peering *peering_new(const struct config *config);
-/* Takes NULL. */
+/* Accepts NULL. */
 void peering_free(struct peering *p);
 /* For the catalogue's options; NULL for NULL. */
 const struct shared_peers *peering_calls(const struct peering *p);

@@ -915,8 +915,8 @@ static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
     return number < 0 ? 0 : number;
 }
 
-/* /readyz shows load balancers that this node is about to stop; until then it answers what they
- * still send. */
+/* /readyz shows load balancers that this node is about to stop; until then it answers the requests
+ * that they still send. */
 static void wait_for_balancers(struct app *app)
 {
     uint32_t ms = app->live->shutdown_delay_ms;

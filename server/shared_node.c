@@ -34,7 +34,7 @@ struct shared_node {
     struct catalogue *catalogue;
     struct forward *forward; /* NULL: this file does not set its target */
     struct thread thread;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct config *config;
     bool declared;
     /* Only for the thread. */

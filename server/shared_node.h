@@ -23,5 +23,5 @@ bool shared_node_reconfigure(struct shared_node *n, struct config *config);
  * that has not reported its sources yet, or has too many to report, may have any. Thread safe,
  * never waits. */
 bool shared_node_others_want(struct catalogue *c, const char *source);
-/* Takes NULL. */
+/* Accepts NULL. */
 void shared_node_stop(struct shared_node *n);

@@ -47,7 +47,7 @@ struct source_plan {
  * Reads the catalogue. */
 struct source_plan *source_plan_new(const struct config *config, struct catalogue *c,
                                     struct sources *running);
-void source_plan_free(struct source_plan *p); /* takes NULL */
+void source_plan_free(struct source_plan *p); /* accepts NULL */
 /* Whether a source has this name. */
 bool source_plan_has(const struct source_plan *p, const char *name);
 /* The remote source of the configuration that reads this upstream, borrowed; NULL: none. */

@@ -56,7 +56,7 @@ struct source_set {
     struct roster_place remotes;
     /* under their old names, renamed sources: these may own their entries for a while yet */
     struct roster_place former;
-    /* names of sources that are no more and own entries */
+    /* names of removed sources that still own entries */
     struct roster_place orphans;
     struct served_files *files;
     struct child_store *store;
@@ -71,11 +71,11 @@ struct source_set {
     uint64_t followed; /* registry revision of the current sources */
     char epoch[33];
 
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     /* the same as `config`, for callers that must not wait for `turn`; a reference */
     struct config *live;
     struct waiter *waiters;
-    notify_listener *listener; /* NULL: nobody */
+    notify_listener *listener; /* NULL: no listener */
     void *listener_context;
     bool follows; /* the thread answers waiters */
     struct thread thread;

@@ -43,7 +43,7 @@ bool source_set_may_read(void *set, const char *origin, bool all_sites, const ch
 struct sources *source_set_sources(const struct source_set *set);
 struct remote *source_set_remote(const struct source_set *set);
 struct roster_place *source_set_roster(struct source_set *set);
-/* Sources that are no more and own entries; only their names are set. */
+/* Removed sources that still own entries; only their names are set. */
 struct roster_place *source_set_orphans(struct source_set *set);
 struct served_files *source_set_files(const struct source_set *set);
 /* For remote sources: whether any of them serves its sitemaps; the copies of these; and a request
@@ -58,7 +58,7 @@ void source_set_look(void *source_set, notify_each *each, void *each_context);
 /* Calls `listener` from now on with events of single sitemaps of remote sources, on their thread;
  * it must not wait. NULL: none. After the return the old listener is not called any more. */
 void source_set_report(struct source_set *set, notify_listener *listener, void *context);
-/* Ends all threads of sources; callers that wait for a scan are answered. Takes NULL. */
+/* Ends all threads of sources; callers that wait for a scan are answered. Accepts NULL. */
 void source_set_end(struct source_set *set);
-/* After the listeners have stopped. Takes NULL. */
+/* After the listeners have stopped. Accepts NULL. */
 void source_set_free(struct source_set *set);

@@ -26,7 +26,7 @@ struct fetch_loop *fetch_loop_new(void);
  * to the number of concurrent requests, or each opens a new connection. Default: 64. */
 void fetch_loop_keep(struct fetch_loop *loop, unsigned connections);
 /* Drops the transfers under way without calling `done`. Does not wait, not even for a resolver that
- * does not answer. Takes NULL. */
+ * does not answer. Accepts NULL. */
 void fetch_loop_free(struct fetch_loop *loop);
 
 /* Begins a request, which is copied; the objects that it points to (URL, headers, guard, …) must

@@ -65,7 +65,7 @@ const context = {
   get me() {
     return me;
   },
-  /* What a token may not do has no button. */
+  /* Actions that the token does not allow have no button. */
   may: (role) => me !== null && RANK[me.role] >= RANK[role],
   hasHistory: () => me !== null && me.prefix === null && !me.own,
   say,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What search engines report of the sitemaps: each engine in a line; one engine with its sites, sitemaps and days. */
+/* Reports of search engines about the sitemaps: a line for each engine; one engine with its sites, sitemaps and days. */
 import {get} from './api.js';
 import {ago, badge, chart, count, el, further, link, none, number, outside, section, soft, table, time, to} from './dom.js';
 
@@ -17,12 +17,12 @@ const found = (one) => (one.errors > 0 ? badge('warn', count(one.errors, 'error'
 /* "3 errors and 1 warning" */
 export const foundBy = (one) => [one.errors > 0 && count(one.errors, 'error'), one.warnings > 0 && count(one.warnings, 'warning')].filter(Boolean).join(' and ');
 
-/* What is wrong according to engines, beside what the server knows itself. */
+/* Problems that engines report, besides those that the server knows. */
 export const engineLines = (engines) => engines.filter((one) => one.errors > 0 || /^(forbidden|failed)$/.test(one.state)).map((one) => [
   NAMES[one.name] || one.name, one.errors > 0 ? ` found ${foundBy(one)} in the sitemaps. ` : `: ${STATES[one.state][1].toLowerCase()}${one.reason ? ` (${one.reason})` : ''}. `,
   link('#/engine/' + one.name, 'Show details')]);
 
-/* Nothing where none is configured. */
+/* Empty if no engine is configured. */
 export function enginesTable(engines) {
   return engines.length > 0 && section('What search engines report',
     table('Search engines', [

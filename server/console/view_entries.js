@@ -201,7 +201,7 @@ function crawlersSection(one, sources) {
   ], one.crawlers || [], 'No crawler has fetched it from this server yet.'));
 }
 
-/* What each engine says of a sitemap: it lists those of an index that have errors or warnings. */
+/* The report of each engine on a sitemap: an engine lists those of an index that have errors or warnings. */
 async function enginesSection(one) {
   const {engines} = await get('/v1/engines');
   const say = async ({name}) => {
@@ -215,7 +215,7 @@ async function enginesSection(one) {
   return engines.length > 0 && section('Search engines', lines(await Promise.all(engines.map(say))));
 }
 
-/* The URLs to look up: a path is one of each site. */
+/* The URLs to look up: a path is tried for each site. */
 function wholeUrls(text, origins) {
   if (text === '' || /^https?:/i.test(text)) return [text];
   return origins.map((origin) => origin + (text.startsWith('/') ? '' : '/') + text);
@@ -243,10 +243,10 @@ export async function entries(context, where) {
     [v.mode]: v.texts[at],
   });
   const searches = (v) => v.warned || (v.mode === 'contains' && v.raw !== '');
-  /* A list that reads many rows of others: of a source, or by prefix in an index. */
+  /* A list that reads many foreign rows: of a source, or by prefix in an index. */
   const scans = (v) => searches(v) || Boolean(v.source || (v.chosen && v.mode === 'prefix' && v.raw));
 
-  /* Goes on until a page is full, it is stopped, or there is no more. */
+  /* Continues until a page is full, the user stops it, or there are no more. */
   const load = async (moved) => {
     const mine = ++run, v = values(), slow = scans(v), found = [], from = behind.length * LIMIT;
     let {at, after} = behind.at(-1) || {at: 0}, looked = 0, stopped = false;

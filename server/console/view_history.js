@@ -55,7 +55,7 @@ const columns = [
   ['Change', 'number', (one) => link('#/change/' + one.revision, String(one.revision))],
 ];
 
-/* The ends of a local day as the API takes them. */
+/* Beginning and end of a local day, for the API. */
 const instant = (day, clock) => day && !isNaN(new Date(day + 'T' + clock)) ? new Date(day + 'T' + clock).toISOString().slice(0, 19) + 'Z' : '';
 
 export async function history(context, where) {
@@ -75,7 +75,7 @@ export async function history(context, where) {
   const found = [];
   let next = null, first = 0;
 
-  /* With a filter a call may find nothing and lead on. */
+  /* With a filter, a call may find nothing although there is more. */
   const more = async () => {
     const had = found.length;
     do {
@@ -178,7 +178,7 @@ const rowColumns = [
   ['Fields', '', difference],
 ];
 
-/* An undone change has no second undo, but for the rows that the first one left as they were. */
+/* An undone change can be undone again only for the rows that the first undo left unchanged. */
 async function undoButton(context, one) {
   if (isOther(one.kind)) return null;
   const undo = one.undone_by && await get('/v1/history/' + one.undone_by).catch(() => null);

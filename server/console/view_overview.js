@@ -28,7 +28,7 @@ function adviceOf({code, detail}) {
   return view && link('#/' + view, text);
 }
 
-/* `more`: lines about what /readyz does not know. */
+/* `more`: lines about problems that /readyz does not report. */
 function healthBox(health, more = []) {
   if (health.status === 'ok' && more.length === 0) return el('p', {class: 'health'}, badge('good', 'All is well'), ' The index pages are served, and no checked sitemap has a problem.');
   return el('div', {class: 'health'},
@@ -40,7 +40,7 @@ function healthBox(health, more = []) {
 /* Reasons about single sites, and about what only the operator configures. */
 const OF_SITES = /^(source-|registered-checks$|frozen$|alias-|engine-|indexnow-|config-)/;
 
-/* /readyz names the troubles of all sites. With a token for one site, the box has those of its site, and one line
+/* /readyz names the problems of all sites. With a token for one site, the box has those of its site, and one line
  * without names about the server. */
 export async function health(context, sources, engines) {
   const answer = await get('/readyz');

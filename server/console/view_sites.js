@@ -115,7 +115,7 @@ async function badChecks(site) {
   return {checks: found, next: after};
 }
 
-/* What the lines need: sources of the site, its checks without a source, what engines say of it. */
+/* The data for the lines: sources of the site, its checks without a source, reports of engines. */
 async function readSite(site, sources, engines, [indexes, urlsets]) {
   const [checks, said] = await Promise.all([
     site.check ? badChecks(site) : {checks: []},

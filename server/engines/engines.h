@@ -16,5 +16,5 @@ struct engines *engines_start(struct config *config, struct catalogue *catalogue
                               struct engine_counts *counts);
 /* Whether both configurations have the same engines. */
 bool engines_are_same(const struct config *a, const struct config *b);
-/* Ends the thread at once; a request under way is dropped. Takes NULL. */
+/* Ends the thread at once; a request under way is dropped. Accepts NULL. */
 void engines_stop(struct engines *all);

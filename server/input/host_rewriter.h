@@ -24,4 +24,4 @@ struct host_rewriter *host_rewriter_new(const struct host_map *m, host_rewriter_
 bool host_rewriter_feed(struct host_rewriter *w, const char *bytes, size_t len);
 /* The input is complete: passes on the bytes that were held back. */
 bool host_rewriter_finish(struct host_rewriter *w);
-void host_rewriter_free(struct host_rewriter *w); /* takes NULL */
+void host_rewriter_free(struct host_rewriter *w); /* accepts NULL */

@@ -667,7 +667,7 @@ bool json_either_open(struct frame *f)
 
 /* ---- one entry ---- */
 
-/* Copies `text` (may be NULL) to `*at`, and moves `*at` behind it. */
+/* Copies `text` (may be NULL) to `*at`, and moves `*at` past it. */
 static const char *store(char **at, const char *text)
 {
     if (text == NULL)

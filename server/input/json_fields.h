@@ -54,5 +54,5 @@ enum json_fields_status json_fields_read(const char *text, size_t len, struct js
 /* Copies the name of the top-level member of an object in whose value the offset `len` of its text
  * is, cut if it is longer; "": in none. Thread safe. */
 void json_member_before(const char *text, size_t len, char *out, size_t size);
-/* Takes NULL. */
+/* Accepts NULL. */
 void json_fields_free(struct json_fields *object);

@@ -122,7 +122,7 @@ struct sitemap_file {
     char detail[192];
 };
 
-/* True if `word` is the code of a file that is not good. Takes NULL. */
+/* True if `word` is the code of a file that is not good. Accepts NULL. */
 bool sitemap_file_has_code(const char *word);
 
 struct sitemap_verifier;

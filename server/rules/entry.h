@@ -81,7 +81,7 @@ enum rule_code entry_check_name(const char *name, size_t len);
 
 /* An entry as the API returns it and the command line prints it. */
 struct entry_shown {
-    const char *id, *loc, *lastmod, *digest, *source; /* lastmod, digest: NULL where absent */
+    const char *id, *loc, *lastmod, *digest, *source; /* lastmod, digest: NULL if absent */
     const char *origin,
         *path;        /* of its index: "https://www.example.com" and "/x.xml"; NULL: removed */
     bool is_page_url; /* its list is a urlset */

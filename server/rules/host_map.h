@@ -24,7 +24,7 @@ struct host_map {
 /* Parses pairs of origins, separated by white space: "https://cms.example.com
  * https://www.example.com". NULL with a sentence in `why`, also when out of memory. */
 struct host_map *host_map_new(const char *text, char *why, size_t why_size);
-void host_map_free(struct host_map *m); /* takes NULL */
+void host_map_free(struct host_map *m); /* accepts NULL */
 
 /* Maps a URL of the upstream to the served URL. False, and `*out` is `*url`: no pair has its origin
  * first, or the result would be too long for a loc. `m` may be NULL. */

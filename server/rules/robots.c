@@ -286,7 +286,7 @@ static bool begins_url(const char *text, size_t len)
             (strncasecmp(text, "http:/", 6) == 0 || strncasecmp(text, "https:/", 7) == 0));
 }
 
-/* Finds the next URL of the value from `*done` on, and moves `*done` behind it. It ends if another
+/* Finds the next URL of the value from `*done` on, and moves `*done` past it. It ends if another
  * one begins after a blank or comma. */
 static size_t next_url(const struct robots_line *line, size_t *done, const char **url)
 {
@@ -305,7 +305,7 @@ static size_t next_url(const struct robots_line *line, size_t *done, const char 
             continue;
         if (next == len || begins_url(value + next, len - next))
             break;
-        end = next - 1; /* each separator is looked at once */
+        end = next - 1; /* each separator is read once */
     }
     *url = value + begin;
     *done = end;

@@ -230,10 +230,10 @@ static uint64_t join_number(const char *lead, size_t lead_len, uint64_t lowest, 
     return number;
 }
 
-/* The number of `a` begins with `rest`, which the head of `b` has more, and goes on with digits
- * that stand where the number of `b` does: `digits` of them in `a`. One with fewer digits there
- * has more of a tail, and that begins with the other's last digits. The lowest numbers are tried:
- * where they are too high, all are. */
+/* Whether both have a page of the same name where the number of `a` begins with `rest` (by which
+ * b's head is longer) and continues with `digits` digits, at the place of b's number. If one tail
+ * is longer, it begins with the last digits of the other's number. Tries the lowest numbers: if
+ * these are too high, all are. */
 static bool meet_at(const struct numbered *a, const struct numbered *b, const char *rest,
                     size_t rest_len, size_t digits, uint32_t max_number)
 {
@@ -269,7 +269,7 @@ static bool numbers_meet(const struct numbered *a, const struct numbered *b, con
 
     if (memcmp(a->head, b->head, a->head_len) != 0)
         return false;
-    /* The number of `a` ends within the rest, or with it: so many names at most. */
+    /* Names in which the number of `a` ends within `rest`, or at its end. */
     for (size_t digits = 1; digits <= rest_len && digits <= NUMBER_MAX_DIGITS; digits++) {
         char *at = append_bytes(append_bytes(name, a->head, a->head_len), rest, digits);
         if (read_number(rest, digits, max_number) == 0)

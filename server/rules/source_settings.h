@@ -10,11 +10,10 @@
 #include <stdint.h>
 
 /* X(bit, kind, member), or of those that API and command line set, X(bit of SOURCE_SET_…, kind,
- * member in C, member in JSON, option, column, what it is where nobody says, least, most, what is
- * wrong past these, sentence, more of it about requests, help, help of its `--no-` form).
- * Kinds: path, url, option (may be null) and text are texts; pairs a text of a pair of origins a
- * line (host_map.h); lines a NULL-terminated list; yes_no; span, milliseconds, in JSON seconds from
- * least to most. */
+ * member in C, member in JSON, option, column, default, least, most, message for a value outside of
+ * these, sentence, addition for requests, help, help of its `--no-` form). Kinds: path, url, option
+ * (may be null) and text are texts; pairs a text of a pair of origins a line (host_map.h); lines a
+ * NULL-terminated list; yes_no; span, milliseconds, in JSON seconds from least to most. */
 #define SOURCE_PLACES_OF_FOLDER(X)                                                                 \
     X(DIRECTORY, path, directory, directory, "directory", "directory", NULL, , , ,                 \
       "Of a folder: its absolute path.", " It is below a `source_root` of the configuration.",     \
@@ -81,16 +80,16 @@
     X(, text, name)                                                                                \
     X(, lines, split)       /* of a folder yes or no; of an upstream URLs of sitemaps to split */  \
     X(, bytes, split_bytes) /* that a split may take of the disk; 0: no bound */                   \
-    X(, yes_no, managed)    /* the configuration's; else API or command line made it */            \
-    X(, id, site_id)        /* it lists in this site alone; 0: in any */                           \
-    X(, yes_no, splits)     /* `split` of a folder says yes: what is too long becomes a urlset */  \
-    X(, yes_no, by_site)    /* a token of one site made it, or changed it last */                  \
-    X(, text, root)         /* what it reads lies beneath this folder, also by symlinks; NULL */   \
-    X(, yes_no, closed)     /* no folder is opened to it: it reads nothing and says so */          \
-    X(, text, connect)      /* "host:port" to connect to for its origin; NULL: its name's */       \
-    X(, text, ca_file)      /* PEM; NULL: the system's trust */                                    \
-    X(, text, credentials)  /* "basic USER:PASS" or "bearer TOKEN", for its origin alone */        \
-    X(, yes_no, public_check) /* look at some past `connect`, too, as crawlers get them */
+    X(, yes_no, managed)    /* from the configuration; else created by API or command line */      \
+    X(, id, site_id)        /* the only site that it may list in; 0: any */                        \
+    X(, yes_no, splits)  /* `split` of a folder is yes: a file over the limits becomes a urlset */ \
+    X(, yes_no, by_site) /* a token for one site created it, or was the last to change it */       \
+    X(, text, root)      /* it reads only below this folder, also by symlinks; NULL: anywhere */   \
+    X(, yes_no, closed)  /* no folder is allowed: it reads nothing, and reports that */            \
+    X(, text, connect)   /* "host:port" to connect to for its origin; NULL: from DNS */            \
+    X(, text, ca_file)   /* PEM; NULL: the system's trust */                                       \
+    X(, text, credentials)    /* "basic USER:PASS" or "bearer TOKEN", only for its origin */       \
+    X(, yes_no, public_check) /* also check some at their public address */
 #define SOURCE_SETTINGS_ALL(X) SOURCE_SETTINGS_CONFIGURED(X) SOURCE_SETTINGS(X)
 
 #define SOURCE_TYPE_text                 const char *

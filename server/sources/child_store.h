@@ -49,9 +49,9 @@ struct child_store *child_store_new(const struct child_store_options *options);
 bool child_store_start(struct child_store *s);
 /* The limit or the sources have changed: maintenance runs soon. */
 void child_store_retune(struct child_store *s, uint64_t max_bytes);
-/* Ends its thread; a fetch that the thread waits for must still call `done`. Takes NULL. */
+/* Ends its thread; a fetch that the thread waits for must still call `done`. Accepts NULL. */
 void child_store_stop(struct child_store *s);
-void child_store_free(struct child_store *s); /* takes NULL */
+void child_store_free(struct child_store *s); /* accepts NULL */
 
 /* ---- writing */
 
@@ -66,7 +66,7 @@ void child_copy_write(struct child_copy *copy, const char *bytes, size_t len);
  * check_record, `date` (Unix seconds) is served as Last-Modified. False: it failed, the older copy
  * stays, and the event is reported. */
 bool child_copy_keep(struct child_copy *copy, const uint64_t hash[2], int64_t date);
-void child_copy_drop(struct child_copy *copy); /* takes NULL */
+void child_copy_drop(struct child_copy *copy); /* accepts NULL */
 /* Whether there is a copy with this content. Reads the disk. */
 bool child_store_has(struct child_store *s, int64_t site_id, const char *loc,
                      const uint64_t hash[2]);

@@ -27,7 +27,7 @@ struct roster *roster_new(const struct source_settings *settings, size_t count);
 void roster_add(struct roster_place *place, struct roster *roster);
 /* A reference to the current roster; NULL: none exists. Any thread. */
 struct roster *roster_hold(struct roster_place *place);
-void roster_release(struct roster *roster); /* takes NULL */
+void roster_release(struct roster *roster); /* accepts NULL */
 
 /* A NULL roster counts as empty. Results are borrowed. */
 size_t roster_count(const struct roster *roster);

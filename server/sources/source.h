@@ -61,7 +61,7 @@ struct source *source_new(const struct source_settings *settings,
 
 void source_ref(struct source *s);
 /* Releases a reference. The last one answers the remaining requests and frees the source; its
- * thread must have been joined. Takes NULL. */
+ * thread must have been joined. Accepts NULL. */
 void source_unref(struct source *s);
 /* Answers the remaining requests. Call it after thread_end. */
 void source_answer_requests(struct source *s);
@@ -79,7 +79,7 @@ void source_release(struct source *s);
  * a restart and the next scan. Call it before the thread starts. */
 void source_recall(struct source *s);
 /* Takes the turn to scan for the source's site, which source_end_turn gives back. False: another
- * folder of the site has it. A source of the configuration needs not wait. Any thread. */
+ * folder of the site has it. A source of the configuration need not wait. Any thread. */
 bool source_try_turn(struct source *s);
 void source_end_turn(struct source *s);
 /* The thread's function; runs until thread_end. */

@@ -91,16 +91,16 @@ bool source_settings_check(const struct source_settings *settings, char *why, si
 bool sources_reconfigure(struct sources *s, size_t count, const struct source_settings *settings,
                          char *why, size_t why_size);
 /* Ends the threads; a scan under way stops at the next file and is not applied, and waiting callers
- * are answered. A later sources_scan fails at once. Takes NULL. */
+ * are answered. A later sources_scan fails at once. Accepts NULL. */
 void sources_end(struct sources *s);
-/* The same, and frees all. Takes NULL. */
+/* The same, and frees all. Accepts NULL. */
 void sources_stop(struct sources *s);
 
 /* Takes a reference to the list of running sources: all that is borrowed from the list stays valid
  * until sources_release, even during a reload. Any thread; never waits for I/O. Hold it briefly. */
 struct source_list;
 struct source_list *sources_hold(struct sources *s);
-void sources_release(struct source_list *list); /* takes NULL */
+void sources_release(struct source_list *list); /* accepts NULL */
 size_t sources_count(const struct source_list *list);
 /* The index in the list of the source with this name; SIZE_MAX: none exists. */
 size_t sources_find(const struct source_list *list, const char *name);

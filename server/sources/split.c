@@ -86,7 +86,7 @@ struct split {
     const struct split_file *file;
     struct url url; /* of the urlset */
     struct split_result *out;
-    enum split_status status; /* DONE while it goes on */
+    enum split_status status; /* DONE while it continues */
     struct registry *registry;
     struct registry_index place; /* of the urlset, or of the urlset to be created */
     bool has_urlset;
@@ -915,7 +915,7 @@ static void give_place(int64_t site, int64_t began_ms)
 enum split_status split_run(const struct split_file *file, struct split_result *out)
 {
     struct split s = {.file = file, .out = out, .piles_fd = -1};
-    /* Names the site also where none exists. */
+    /* Names the site even if it does not exist. */
     int64_t site = (int64_t)XXH3_64bits(file->url->text, (size_t)file->url->origin_len);
     int64_t began_ms = clock_now_ms();
     *out = (struct split_result){.code = ""};

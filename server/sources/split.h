@@ -28,8 +28,8 @@ struct split_file {
     const struct host_map *map;   /* applied to the file; `url` is mapped already. NULL: none */
     int64_t max_removed;
     bool dry_run;
-    /* Limit for temporary files besides the catalogue; 0: none. A quarter of it is allowed in
-     * addition, for the rows that are put aside. */
+    /* Limit for temporary files beside the catalogue; 0: none. Another quarter of it is allowed for
+     * the rows that are put aside. */
     uint64_t max_disk;
     const atomic_bool *stop; /* may be NULL */
 };

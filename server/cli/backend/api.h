@@ -49,7 +49,7 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out);
  * error reported. */
 int backend_open_server(struct cli *cli, const char *url, const char *token_file,
                         struct backend **out);
-void backend_close(struct backend *b); /* takes NULL */
+void backend_close(struct backend *b); /* accepts NULL */
 
 /* ---- one call -------------------------------------------------------------------------- */
 

@@ -222,7 +222,7 @@ static void write_envoy(const struct map *m, struct str *out)
     }
 }
 
-/* A host without its port; "" where it is an address, which no HTTPRoute may name. */
+/* A host without its port; "" if it is an address, which no HTTPRoute may name. */
 static void route_host(const char *host, char out[HOST_SIZE])
 {
     size_t len = strcspn(host, ":");

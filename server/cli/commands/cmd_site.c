@@ -318,7 +318,7 @@ static void append_address(struct str *target, const json_t *site)
     target_segment(target, member_text(site, "id"));
 }
 
-/* The body is done with. */
+/* Takes over the body. */
 static int update(struct cli *cli, json_t *body)
 {
     struct str target = STR_INIT, again = STR_INIT;
@@ -378,7 +378,7 @@ static int read_origin(const char *text, struct url *out)
     return cli_fail(text, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
 }
 
-/* The body is done with. */
+/* Takes over the body. */
 static int add(struct cli *cli, const struct url *origin, json_t *body)
 {
     bool index = !arguments_has(&cli->arguments, "--no-index");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `site move`: moves a site from one server's catalogue to another while crawlers read it.
  *
- *     FROM: as ever -> leaving (frozen) ------------------------> removed
- *     TO:   nothing ------------> arriving (frozen, a copy) ------------------> as ever
+ *     FROM: normal  -> leaving (frozen) ------------------------> removed
+ *     TO:   nothing ------------> arriving (frozen, a copy) ------------------> normal
  *                                            | the map is switched here |
  *
  * While both have the site, they serve the same bytes and neither changes, so proxies may switch to

@@ -129,7 +129,7 @@ static void decode_agent(char *text)
 
 /* ---- the combined format ------------------------------------------------------------------- */
 
-/* The field up to `end`; moves `*at` behind it. NULL: there is no such end. A backslash escapes a
+/* The field up to `end`; moves `*at` past it. NULL: there is no such end. A backslash escapes a
  * quote. */
 static char *next_field(char **at, char end)
 {

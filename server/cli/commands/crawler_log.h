@@ -32,7 +32,7 @@ enum log_line {
 struct log_reader;
 /* NULL: out of memory. */
 struct log_reader *log_reader_new(void);
-void log_reader_free(struct log_reader *r); /* takes NULL */
+void log_reader_free(struct log_reader *r); /* accepts NULL */
 /* Parses a line (NUL-terminated, without its end), and modifies it. */
 enum log_line log_reader_line(struct log_reader *r, char *line, size_t len, struct log_fetch *out,
                               const char **why);
@@ -42,7 +42,7 @@ enum log_line log_reader_line(struct log_reader *r, char *line, size_t len, stru
 struct log_file;
 /* "-" is standard input. NULL, with errno. */
 struct log_file *log_file_open(const char *path);
-void log_file_close(struct log_file *f); /* takes NULL */
+void log_file_close(struct log_file *f); /* accepts NULL */
 
 enum log_next {
     LOG_NEXT_LINE,

@@ -69,7 +69,7 @@ bool migrate_is_root(const struct old_site *s, size_t number);
  * filled; NULL if address `i` is on another host. */
 size_t migrate_address_count(const struct old_site *s);
 const char *migrate_address_at(const struct old_site *s, size_t i, struct url *room);
-/* The number of the new indexes, and the path of one; NULL where index `i` is not kept as one. */
+/* The number of the new indexes, and the path of one; NULL if index `i` is not kept as one. */
 size_t migrate_path_count(const struct old_site *s);
 const char *migrate_path_at(const struct old_site *s, size_t i);
 /* The path of the new index that may list the urlset; NULL: none. */

@@ -50,7 +50,8 @@ struct extension_span {
 };
 /* Skips `wanted`. False, and `*at` stays: it is not there. */
 bool extension_skip(const char **at, const char *wanted);
-/* Reads the text up to the next markup or quote (escaped within the text), and skips `behind`. */
+/* Reads the text up to the next markup or quote (escaped within the text), and skips `behind`,
+ * which must follow it. */
 bool extension_read_text(const char **at, const char *behind, struct extension_span *out);
 /* Normalises a text for people: white space within becomes one space, and is removed around it.
  * False: it is empty, longer than `max_bytes`, or not valid in XML 1.0. */

@@ -132,7 +132,7 @@ enum rule_code fragment_end(struct fragment *f);
 
 /* ---- a finished fragment; pure, thread safe ---- */
 
-/* Appends its members, each behind a comma:
+/* Appends its members, each after a comma:
  * `,"images":[…],"videos":[…],"alternates":{…},"news":{…}`; nothing for extensions that it does not
  * have. For an invalid fragment it appends the part before the fault, always as well-formed JSON.
  * NULL: none. */

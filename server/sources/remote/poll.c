@@ -115,7 +115,7 @@ static bool site_rests(const struct remote *r, int64_t site_id)
     return rest != NULL && rest->until_ns > clock_now_ns();
 }
 
-/* Drops rests that are over first. Without memory the site does not rest. */
+/* First drops pauses that have ended. If out of memory, the site does not pause. */
 static void rest_site(struct remote *r, int64_t site_id, uint64_t now_ns, uint64_t until_ns)
 {
     for (struct site_rest *rest = site_table_next(&r->rests, NULL), *next; rest != NULL;
@@ -418,7 +418,7 @@ static void settle(struct poll *p, enum fetch_status status, struct fetch_reply 
     struct child_verdict verdict;
     struct sitemap_file file;
     if (p->decided && status == FETCH_STOPPED)
-        reply->status = 200; /* no whole answer, but one that was read far enough */
+        reply->status = 200; /* an incomplete answer, but enough of it was read */
     const struct sitemap_file *found = find_file(p, reply, &status, &file);
     const struct child_answer answer = {.fetch = status,
                                         .reply = reply,

@@ -88,12 +88,12 @@ bool remote_start(const struct remote_options *options, struct remote **out, cha
 bool remote_reconfigure(struct remote *r, const struct remote_bounds *bounds, size_t count,
                         const struct source_settings *settings, char *why, size_t why_size);
 /* Ends the thread within a second, whatever the network does; writes collected results first if the
- * catalogue accepts them. Answers waiting callers. Takes NULL. */
+ * catalogue accepts them. Answers waiting callers. Accepts NULL. */
 void remote_end(struct remote *r);
-/* The same, and frees all. Takes NULL. */
+/* The same, and frees all. Accepts NULL. */
 void remote_stop(struct remote *r);
 
-/* ---- asking for a poll (any thread, never waits); `cause` (NULL: none) is the trace it belongs to
+/* ---- polls on request (any thread, never waits); `cause` (NULL: none) is the trace of the request
  * ------------------------------------------- */
 
 /* Polls the list of a source now. `done` is called once, on the thread (or at once if there is no
@@ -124,7 +124,7 @@ struct scan_once;
 enum catalogue_status remote_scan_once(const struct source_settings *settings,
                                        const struct remote_bounds *bounds, struct scan_once *once);
 
-/* ---- how it stands (from memory, any thread, never waits for I/O) -------------------------- */
+/* ---- status (from memory, any thread, never waits for I/O) -------------------------- */
 
 struct remote_status {
     bool polling;                  /* its list is being polled */

@@ -21,7 +21,7 @@
 #define RETRY_DOUBLED   4u /* at most 80 s between tries to store results */
 #define CLOCK_SLACK_S   60
 #define LOOKED_MOST     64   /* sitemaps of a host in one step */
-#define SITE_REMOVED_S  3600 /* until a sitemap of a removed site is looked at again */
+#define SITE_REMOVED_S  3600 /* until a sitemap of a removed site is checked again */
 #define END_LANDING_MS  500
 #define ASK_MS          20 /* while a caller waits for a poll */
 #define ASKS_OF_SITE    8  /* requested polls that may wait; each reads the catalogue */

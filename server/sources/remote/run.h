@@ -55,7 +55,7 @@ struct remote_ask {
     char *loc;
     int64_t check_id; /* once it was polled: the row that is the answer */
     remote_polled *polled;
-    void (*copied)(void *context); /* instead of `polled`: a copy is requested, */
+    void (*copied)(void *context); /* instead of `polled`: only a copy is requested, */
     int64_t until_ms;              /* and waited for until then (monotonic) */
     void *context;
 };
@@ -65,7 +65,7 @@ struct host_part {
     struct site_row row;
     uint64_t turn; /* its last turn on the host */
     struct due_heap heap;
-    struct host_pace pace; /* by the responses to these sites: their owner may choose them */
+    struct host_pace pace; /* by responses to this site alone: its owner chooses URLs */
     double spread_at;      /* Unix seconds: for the next first poll */
     size_t listed_in;      /* the last round of begin_lists with a list of the site on the host */
 };
@@ -280,7 +280,7 @@ __attribute__((format(printf, 5, 6))) void remote_report(struct remote *r, int l
 struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
                                     const struct source_settings *settings, char *why,
                                     size_t why_size);
-void remote_plan_free(struct remote_plan *plan); /* takes NULL; releases it */
+void remote_plan_free(struct remote_plan *plan); /* accepts NULL; releases it */
 bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b);
 /* Compares everything except the sources. */
 bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b);
@@ -393,7 +393,7 @@ bool public_check_begin(struct poll *p, const struct child_verdict *v, struct fe
 void public_check_end(struct poll *p, const struct child_verdict *v);
 /* True if there is no sitemap at the public address, which is set in `record`. */
 bool public_check_differs(const struct poll *p, struct check_record *record);
-void public_check_free(struct public_look *look); /* takes NULL */
+void public_check_free(struct public_look *look); /* accepts NULL */
 
 /* ---- list.c */
 /* Loads the stored state of lists that are not in memory. A list has a row, with its current
@@ -424,9 +424,9 @@ bool list_scan_begin(struct poll *p, const struct child_verdict *verdict,
                      struct fetch_reply *reply);
 /* Cancels the scan. True: it is under way, and the poll is freed later. */
 bool list_scan_drop(struct poll *p);
-/* Settles what is over. */
+/* Settles finished scans. */
 void list_scan_step(struct remote *r);
-/* Ends and frees what is under way. */
+/* Ends and frees scans in progress. */
 void list_scan_stop(struct remote *r);
 
 /* ---- split_fetch.c */
@@ -444,11 +444,11 @@ void split_admit(struct remote *r, struct remote_source *s, int64_t now, int64_t
 bool split_begin(struct poll *p);
 /* Cancels a split that is under way: true, and the poll is freed later. */
 bool split_drop(struct poll *p);
-/* Settles what is over. */
+/* Settles finished splits. */
 void split_step(struct remote *r);
-/* Ends and frees what is under way. */
+/* Ends and frees a split in progress. */
 void split_stop(struct remote *r);
-void split_end_free(struct split_end *e); /* takes NULL */
+void split_end_free(struct split_end *e); /* accepts NULL */
 /* The result: whether it was split; what of it is not in the urlset (NULL: nothing); the verdict on
  * the file (false: none); whether it was requeued without a result. */
 bool split_was(const struct poll *p);

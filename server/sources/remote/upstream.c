@@ -21,7 +21,7 @@
 struct upstream {
     struct reader *reader;
     bool may_be_single; /* it may be a sitemap itself, at `url` after the host map */
-    bool single;        /* it is a sitemap itself a sitemap itself */
+    bool single;        /* it is a sitemap itself */
     struct url url;
     bool out_of_memory;
     struct record_list members; /* path, and claim or problem and detail */

@@ -27,9 +27,9 @@ bool upstream_feed(struct upstream *u, const char *bytes, size_t len);
 /* The body is complete. NULL if it is a list with members, else a stable word for the fault; `why`
  * gets a sentence. */
 const char *upstream_finish(struct upstream *u, char *why, size_t why_size);
-/* After upstream_finish, of a source: NULL, or as above where it is a sitemap itself, at the URL of
- * an index page here, or though it was an index when it was read last: then something is wrong with
- * it, unless `max_removed` lets all its sitemaps go. */
+/* Call it after upstream_finish for a source. Returns a fault as above if the upstream is a sitemap
+ * itself, and either its URL is that of an index page here, or it was an index before and
+ * `max_removed` does not allow the removal of all its sitemaps. Else NULL. */
 struct catalogue;
 const char *upstream_check_single(const struct upstream *u, struct catalogue *c, const char *source,
                                   int64_t max_removed, char *why, size_t why_size);

@@ -238,8 +238,8 @@ static void look_at_held(struct remote *r, struct catalogue_view *view)
     }
 }
 
-/* Whether an undo took back what the list named: then its row has a revision in place of the time
- * when it was read whole (FETCH_FORGET). */
+/* Whether an undo has reverted entries of the list: then full_at of its row is a revision instead
+ * of a time (FETCH_FORGET). */
 static bool is_undone(struct catalogue_view *view, const char *name, uint64_t revision)
 {
     struct check_record k;
