@@ -224,7 +224,8 @@ bool config_source_settings(const struct config *c, const struct config_source *
  * borrowed. NULL: none. Compares names only. */
 const char *config_source_root(const struct config *c, const char *origin, bool all_sites,
                                const char *directory);
-/* Sets `root` and `closed` of such a source, once it is made; of a remote source nothing. */
+/* Sets `root` and `closed` of a folder source that API or command line made; leaves a remote source
+ * unchanged. */
 void config_open_source(const struct config *c, const char *origin, struct source_settings *made);
 /* Checks settings against each other. True if the configuration can be served. */
 bool config_validate(const struct config *c, config_report *report, void *context);

@@ -38,7 +38,7 @@ struct file_reader {
 static void refuse_section(struct file_reader *r, const char *name)
 {
     struct suggestion near = {0};
-    char word[SECTION_MAX + 1]; /* without the name behind it */
+    char word[SECTION_MAX + 1]; /* without the name that follows it */
 
     snprintf(word, sizeof word, "%.*s", (int)strcspn(name, BLANKS "\""), name);
     for (size_t i = 0; i < config_settings_count; i++)
@@ -312,7 +312,7 @@ static void read_lines(struct file_reader *r, char *text, size_t len)
 }
 
 /* A start may read the settings from a pipe. A reload may not: a pipe that was read is empty, and
- * the process would wait for ever. Nor may check-config: the start would find the pipe empty. */
+ * the process would wait forever. Nor may check-config: the start would find the pipe empty. */
 bool config_read_file(struct config *c, const char *file, config_report *report, void *context)
 {
     struct file_reader r = {.config = c};

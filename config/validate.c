@@ -146,7 +146,7 @@ static size_t find_alias(const struct config_site *site, const char *path)
     return at;
 }
 
-/* A loop would redirect clients for ever. It is reported at its first alias. */
+/* A loop would redirect clients forever. It is reported at its first alias. */
 static void check_alias_loops(const struct config_site *site, struct mistakes *m)
 {
     size_t next[SITE_ALIASES_MAX];
@@ -247,7 +247,7 @@ static void check_pair(const struct config_site *site, const struct config_site 
  * peer token gets the whole catalogue. */
 #define TOKEN_MIN_CHARS 32u
 
-/* Whether the section has the key, be it with an invalid value that was already reported. */
+/* Whether the section has the key, even with an invalid value that was already reported. */
 static bool is_there(const struct config_named *section, const char *word, const char *key)
 {
     const struct section_table *table = section_find(word, strlen(word));
@@ -440,7 +440,7 @@ bool config_source_settings(const struct config *c, const struct config_source *
     out->name = source->named.name;
     out->managed = true;
     out->splits = config_source_splits(source);
-    out->split_bytes = c->max_spool_bytes / 2; /* as one site's lists */
+    out->split_bytes = c->max_spool_bytes / 2; /* like the lists of one site */
     out->public_check = out->upstream != NULL && is_public_checked(c, source);
     out->map = *map = map_text(source, &failed);
     return !failed;
@@ -578,7 +578,7 @@ static void check_source(const struct config *c, const struct config_source *sou
     bool upstream = is_there(&source->named, "source", "upstream");
     bool directory = is_there(&source->named, "source", "directory");
 
-    /* The owner of entries is called by it, in URLs and on the command line. */
+    /* The name is the owner of the source's entries, also in URLs and on the command line. */
     if (entry_check_name(name, strlen(name)) != RULE_OK)
         mistakes_add(m, "[source \"%s\"]: a name may have only A-Z a-z 0-9 . _ -", name);
     if (source->is.index != NULL && source->is.index[0] == '/' && c->site_count > 1)
@@ -762,7 +762,7 @@ const char *config_token_read(const struct config_token *token, struct config_gr
     memset(out, 0, sizeof *out);
     out->grant.name = token->named.name;
     out->grant.own = token->own;
-    /* The owner of entries is called by it, in URLs and on the command line. */
+    /* The name is the owner of the token's entries, also in URLs and on the command line. */
     if (entry_check_name(token->named.name, strlen(token->named.name)) != RULE_OK)
         return "a token's name may have only A-Z a-z 0-9 . _ -";
     if (token->role == NULL || !grant_role_read(token->role, &out->grant.role))

@@ -35,7 +35,7 @@ bool value_bool(const char *text, bool *out)
     return false;
 }
 
-/* Reads the digits at `*at` and moves it behind them. False if none exist, or too many. */
+/* Reads the digits at `*at` and moves it past them. False: no digits, or too many. */
 static bool read_digits(const char **at, uint64_t *out)
 {
     uint64_t value = 0;
@@ -134,7 +134,7 @@ static bool value_is_header(const char *text)
     return is_visible(text, true);
 }
 
-/* Clears the bits behind the prefix. True if any of them was set. */
+/* Clears the bits after the prefix. True if any of them was set. */
 static bool clear_host_bits(uint8_t *bytes, size_t size, uint64_t bits)
 {
     bool any = false;
@@ -154,7 +154,7 @@ enum value_range {
     VALUE_RANGE_MALFORMED,
     VALUE_RANGE_TOO_LONG_4, /* more than 32 bits */
     VALUE_RANGE_TOO_LONG_6, /* more than 128 */
-    VALUE_RANGE_HOST_BITS,  /* bits behind its prefix are set */
+    VALUE_RANGE_HOST_BITS,  /* bits after its prefix are set */
 };
 
 #define VALUE_RANGE_SIZE 50 /* of the longest range, with its NUL */
@@ -788,7 +788,7 @@ void setting_assign(const struct setting *s, void *base, const char *text, struc
     }
 }
 
-/* Begins at *at, and leaves it behind what it finds: lists in the same order cost one step each. */
+/* Starts at *at and moves it past what it finds, so lists in the same order cost one step each. */
 static const struct config_named *find_named(const struct config *c, const struct section_table *t,
                                              const char *name, size_t *at)
 {
@@ -804,8 +804,8 @@ static const struct config_named *find_named(const struct config *c, const struc
     return NULL;
 }
 
-/* Reports the sections of `a` that `b` has not (as `missing`), and (`each_setting`) the settings
- * that differ in those of both. A reload may change them all. */
+/* Reports the sections of `a` that `b` lacks (as `missing`) and, with `each_setting`, the settings
+ * that differ in sections of both. A reload may change all of them. */
 static void compare_sections(const struct config *a, const struct config *b,
                              const struct section_table *t, const char *missing, bool each_setting,
                              config_difference *each, void *context)

@@ -337,7 +337,7 @@ static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, 
 }
 
 /* Compares the position of the current row of `c` with a page or segment: before (-1), at (0) or
- * behind (1) it. */
+ * after (1) it. */
 static int compare(const struct companion *c, int64_t index, int64_t number)
 {
     int64_t row_index = sqlite3_column_int64(c->row, 0);
@@ -384,7 +384,7 @@ static void count_in(struct scan *s, struct companion *c, int64_t index, uint32_
     c->bytes += bytes;
 }
 
-/* Rows behind the last entry. */
+/* Rows after the last entry. */
 static void close_rest(struct scan *s, struct companion *c)
 {
     close_unit(s, c);
@@ -555,7 +555,7 @@ static void check_scan(struct check *check)
     sqlite3_finalize(s.find_rows);
 }
 
-/* Most messages of integrity_check. */
+/* Maximum number of messages of integrity_check. */
 #define CHECK_MAX_MESSAGES "100"
 
 /* After a failed read nothing is reported: findings would be wrong. */

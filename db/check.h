@@ -62,8 +62,8 @@ enum check_remark {
  * "date-stale", "split". Static. */
 const char *check_remark_word(enum check_remark remark);
 
-/* One row. Strings of a view are valid until its next call, those of a write for the call; NULL
- * where absent. Times are Unix seconds, 0: never. */
+/* One row. Strings of a view are valid until its next call, those of a write for the call; NULL if
+ * absent. Times are Unix seconds, 0: never. */
 struct check_record {
     const char *loc;            /* normalised */
     const char *source;         /* its remote source; "": registered by the API */
@@ -162,7 +162,7 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
                           bool (*each)(void *context, const struct check_due *row), void *context);
 typedef bool unwatched_each(void *context, int64_t site_id, const char *loc);
 /* Calls `each` for sitemaps that a source's list names and that have no row. Looks at the files of
- * `source` behind the path `after` (NULL: from the first), `looked` of them at most; `*last` gets
+ * `source` after the path `after` (NULL: from the first), `looked` of them at most; `*last` gets
  * the last path looked at (LOC_MAX_CHARS + 1 bytes), "" at the end. */
 enum catalogue_status catalogue_view_unwatched_files(struct catalogue_view *v, const char *source,
                                                      const char *after, size_t looked, char *last,
@@ -171,7 +171,7 @@ enum catalogue_status catalogue_view_unwatched_files(struct catalogue_view *v, c
 enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v, int64_t site_id,
                                                        const char *after, size_t looked, char *last,
                                                        unwatched_each *each, void *context);
-/* Rows by id, lists included, behind the id `after`, `looked` of them at most; and whether anything
+/* Rows by id, lists included, after the id `after`, `looked` of them at most; and whether anything
  * still names them: a file of their source or an entry. A list names itself. `*last` gets the last
  * id looked at, 0 at the end. */
 struct check_named {

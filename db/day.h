@@ -23,7 +23,7 @@ struct site_day {
 struct catalogue_view;
 
 typedef void site_day_each(void *context, const struct site_day *row);
-/* Calls `each` for the rows of this day that are to be written: for sites behind *after, by id,
+/* Calls `each` for the rows of this day that are to be written: for sites after *after, by id,
  * whose sums differ from the stored row and, if *after is 0, for the sum of all sites and for
  * removed sites. Looks at SITE_DAYS_WRITE_MAX / 2 sites; *after becomes the last of them, 0 at the
  * end. */

@@ -14,7 +14,7 @@ enum list_kind { LIST_INDEX, LIST_URLSET };
  * strings. */
 struct entry_record {
     char id[ENTRY_ID_SIZE];                /* opaque, never reused */
-    char *loc, *lastmod, *digest, *source; /* lastmod, digest: NULL where absent */
+    char *loc, *lastmod, *digest, *source; /* lastmod, digest: NULL if absent */
     char *extensions;                      /* of a page URL, see struct entry; NULL: none */
     int64_t site_id, index_id;             /* index_id: of a page URL the urlset's */
     uint32_t position;

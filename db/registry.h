@@ -39,7 +39,7 @@ struct registry_site {
     bool managed;              /* by the configuration file */
     enum freeze frozen;        /* of all its lists */
     bool check;                /* registered sitemaps are fetched and checked */
-    uint32_t max_pages;        /* most index files of all its indexes together (max_indexes) */
+    uint32_t max_pages;        /* limit of index files of all its indexes (max_indexes) */
     const char *robots;        /* its own robots.txt; NULL: none */
     size_t robots_len;         /* saves a strlen of a long text */
     bool robots_off;           /* /robots.txt is left to another server */
@@ -124,7 +124,7 @@ const struct registry_index *registry_list_by_name(const struct registry *r, con
                                                    const struct registry_site **site);
 /* Whether the name of an unknown list can be only of this site: a path, or a URL of its origin. */
 bool registry_is_name_of(const struct registry *r, const char *name, int64_t site_id);
-/* Most pages of the list: for an index, those of its site. */
+/* Maximum number of pages of the list: for an index, the limit of its site. */
 uint32_t registry_max_pages(const struct registry *r, const struct registry_index *list);
 
 /* The strongest freeze of the list, its site and, for a urlset, its index. Unless it is
@@ -165,7 +165,7 @@ const struct registry_index *registry_deepest_index(const struct registry *r,
                                                     const struct registry_site *site,
                                                     const char *path);
 /* Iterates, in the order of sites, over those that have the loc's host as a cross host: the next
- * one behind `after` (NULL: the first), NULL past the last. If `only` is not 0, all other sites are
+ * one after `after` (NULL: the first), NULL past the last. If `only` is not 0, all other sites are
  * skipped. */
 const struct registry_site *registry_next_cross_site(const struct registry *r,
                                                      const struct url *loc, int64_t only,

@@ -96,7 +96,7 @@ enum shared_phase {
 /* The node's state, a second or so old. */
 struct shared_state {
     enum shared_phase phase;
-    const char *followed; /* the node that hands on the log; NULL: PostgreSQL */
+    const char *followed; /* the node from which this one gets the log; NULL: PostgreSQL */
     char node[SHARED_NODE_NAME_SIZE];
     char epoch[33];
     uint64_t joined_ns;     /* monotonic: when the file stopped being empty; 0: it is */
@@ -169,8 +169,8 @@ void catalogue_lead_end(struct catalogue *c, const char *name);
  * to lead it. Thread safe, never waits. */
 void catalogue_lead_leave(struct catalogue *c, const char *name, bool leaves);
 
-/* ---- the log, handed on to followers: for one thread, which may wait. It is read from PostgreSQL
- * or from the node that this one follows. */
+/* ---- the log, sent to followers: for one thread, which may wait. It is read from PostgreSQL or
+ * from the node that this one follows. */
 
 #define SHARED_CHAIN_CHARS 64
 
@@ -188,13 +188,13 @@ bool catalogue_shared_place(struct catalogue *c, struct shared_place *out);
 enum shared_handout {
     SHARED_HANDED,       /* written; without a record if nothing is newer */
     SHARED_HAND_AWAY,    /* the log cannot be reached, or memory or disk ran out */
-    SHARED_HAND_TRIMMED, /* the log begins behind `from` */
+    SHARED_HAND_TRIMMED, /* the log begins after `from` */
     SHARED_HAND_ALIEN,   /* `from` is not in the log */
 };
 struct shared_reader;
 /* Does not connect yet. NULL: out of memory. */
 struct shared_reader *catalogue_log_reader(struct catalogue *c);
-void catalogue_log_reader_free(struct shared_reader *r); /* takes NULL */
+void catalogue_log_reader_free(struct shared_reader *r); /* accepts NULL */
 /* Ends a current call soon, and each later one at once. Any thread. */
 void catalogue_log_interrupt(struct shared_reader *r);
 /* Writes the records newer than `from` to `fd`, from its start: at least one if there is one, then

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Hands the log on to followers. A node reads it on a connection of its own: from PostgreSQL, or,
- * if it is a follower itself, from the answer that it received last or from the node that it
- * follows. So it stores no records for its followers, which can get every record that PostgreSQL
- * still has. While a node is cut off, it hands on no new records. */
+/* Sends the log to followers. A node reads it on a connection of its own: from PostgreSQL, or, if
+ * it is a follower itself, from the answer that it received last or from the node that it follows.
+ * So it stores no records for its followers, which can get every record that PostgreSQL still has.
+ * While a node is cut off, it sends no new records. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static enum shared_handout handout_of(enum shared_outcome outcome)
     }
 }
 
-/* Writes the records behind `at`, if possible without asking another machine. */
+/* Writes the records after `at`, if possible without asking another machine. */
 static enum shared_outcome read_records(struct shared_reader *r, const struct shared_position *at,
                                         uint64_t max_bytes, struct relay_writer *w, uint64_t *head)
 {

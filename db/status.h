@@ -34,7 +34,7 @@
     X(CATALOGUE_FOLLOWS, "follower", 503, 60,                                                      \
       "read-only: this node follows another; send writes to the node that it follows; nothing "    \
       "was applied")                                                                               \
-    /* Shared: a node with an older release is connected; reads go on. */                          \
+    /* Shared: a node with an older release is connected; reads continue. */                       \
     X(CATALOGUE_UPGRADE_PENDING, "upgrade-pending", 503, 30,                                       \
       "upgrade pending: another node runs an older release, which cannot read this; nothing was "  \
       "applied")                                                                                   \

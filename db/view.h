@@ -115,7 +115,7 @@ struct entry_list {
 enum catalogue_status catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
                                           entry_each *each, void *context);
 #define ENTRY_CURSOR_SIZE 4200
-/* The cursor that continues behind `record` in a list with these filters (text, URL-safe). */
+/* The cursor that continues after `record` in a list with these filters (text, URL-safe). */
 void catalogue_entry_cursor(const struct entry_list *list, const struct entry_record *record,
                             char out[ENTRY_CURSOR_SIZE]);
 

@@ -113,7 +113,7 @@ void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_siz
 
 void connection_close(sqlite3 *db)
 {
-    /* close_v2: a statement forgotten somewhere must not keep the file open for ever. */
+    /* close_v2: a statement forgotten somewhere must not keep the file open forever. */
     sqlite3_close_v2(db);
 }
 

@@ -17,7 +17,7 @@
 
 struct overlay_file {
     sqlite3_file base;
-    sqlite3_file *real; /* behind this struct in memory */
+    sqlite3_file *real; /* follows this struct in memory */
 };
 
 static sqlite3_file *real_of(sqlite3_file *file)

@@ -31,7 +31,7 @@ CREATE TABLE site(
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   origin TEXT NOT NULL,                -- 'https://www.example.com', normalised
   managed INTEGER NOT NULL,            -- declared by the configuration
-  max_pages INTEGER NOT NULL,          -- most index files of all its indexes together
+  max_pages INTEGER NOT NULL,          -- limit of index files of all its indexes together
   removed INTEGER NOT NULL DEFAULT 0,
   robots_off INTEGER NOT NULL DEFAULT 0,        -- /robots.txt is left to another server
   robots_revision INTEGER NOT NULL DEFAULT 0,   -- of the last change of robots or robots_off, 0: none
@@ -56,7 +56,7 @@ CREATE TABLE sitemap_index(
   path TEXT NOT NULL,                  -- '/sitemap_index.xml'
   page_pattern TEXT NOT NULL,          -- '{stem}-{n}{suffix}'
   removed INTEGER NOT NULL DEFAULT 0,
-  purged INTEGER NOT NULL DEFAULT 0,   -- removed, and none of its rows is left but those of pages; 2: nor those
+  purged INTEGER NOT NULL DEFAULT 0,   -- 1: removed, and only the rows of its pages are left; 2: not even these
   frozen INTEGER NOT NULL DEFAULT 0,   -- enum freeze
   touched INTEGER NOT NULL DEFAULT 0,  -- revision of the last change of a digest alone, which no page shows, 0: none
   touched_stamp INTEGER NOT NULL DEFAULT 0,  -- stamp of touched, as page.stamp
@@ -65,14 +65,14 @@ CREATE TABLE sitemap_index(
   kind INTEGER NOT NULL DEFAULT 0,     -- enum list_kind
   of_index INTEGER NOT NULL DEFAULT 0, -- urlset: the index that lists its pages
   extensions INTEGER NOT NULL DEFAULT 0,  -- urlset: the extensions its rows may have, a set of bits
-  max_pages INTEGER NOT NULL DEFAULT 0,   -- urlset: most pages
+  max_pages INTEGER NOT NULL DEFAULT 0,   -- urlset: limit of pages
   expires_s INTEGER NOT NULL DEFAULT 0,   -- urlset: rows older than this are removed, 0: none
-  max_page_urls INTEGER NOT NULL DEFAULT 0,   -- urlset: most rows of a page, 0: the protocol's limit
-  max_page_bytes INTEGER NOT NULL DEFAULT 0   -- urlset: most bytes of a page, 0: the same
+  max_page_urls INTEGER NOT NULL DEFAULT 0,   -- urlset: limit of rows of a page, 0: the protocol's
+  max_page_bytes INTEGER NOT NULL DEFAULT 0   -- urlset: limit of bytes of a page, 0: the protocol's
 ) STRICT;
 CREATE UNIQUE INDEX sitemap_index_path ON sitemap_index(site, path) WHERE removed = 0;
 CREATE INDEX sitemap_index_expires ON sitemap_index(id) WHERE expires_s > 0;
--- Removed lists may be many: these let a query read only the ones that it needs.
+-- There may be many removed lists: these indexes let a query read only the ones that it needs.
 CREATE INDEX sitemap_index_to_purge ON sitemap_index(removed_at) WHERE removed = 1 AND purged = 0;
 CREATE INDEX sitemap_index_purged ON sitemap_index(site, purged, removed_at) WHERE removed = 1;
 CREATE INDEX sitemap_index_removed_by ON sitemap_index(removed_by, id) WHERE removed_by <> 0;
@@ -104,7 +104,7 @@ CREATE TABLE sitemap(
   serial INTEGER NOT NULL,
   registered_at INTEGER NOT NULL,
   changed_at INTEGER NOT NULL,
-  extensions TEXT                      -- for a row of a urlset: images, alternates, news as canonical XML
+  extensions TEXT                      -- for a row of a urlset: images, videos, alternates, news as canonical XML
 ) STRICT;
 CREATE UNIQUE INDEX sitemap_loc ON sitemap(site, loc);
 
@@ -211,7 +211,7 @@ CREATE TABLE source_made(
   settle_ms INTEGER NOT NULL,
   poll_ms INTEGER NOT NULL,
   drop_after_ms INTEGER NOT NULL,
-  by_site INTEGER NOT NULL DEFAULT 0,  -- a token of one site made it, or changed it last
+  by_site INTEGER NOT NULL DEFAULT 0,  -- a token for one site created it, or was the last to change it
   removed INTEGER NOT NULL DEFAULT 0   -- the name still owns files of this site
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX source_made_removed ON source_made(site) WHERE removed = 1;
@@ -276,7 +276,7 @@ CREATE TABLE fetch(
   marks INTEGER NOT NULL,              -- enum check_remark, a set of bits; 16: dropped from its index
   next_at INTEGER NOT NULL,            -- when the next poll is due
   interval_s INTEGER NOT NULL,         -- between polls while it is good
-  failures INTEGER NOT NULL,           -- polls in a row with the present problem
+  failures INTEGER NOT NULL,           -- polls in a row with the current problem
   checked_at INTEGER NOT NULL,
   good_ago INTEGER NOT NULL,           -- good_ago, full_ago, since_ago: seconds before checked_at
   changed_at INTEGER NOT NULL,
@@ -421,7 +421,7 @@ CREATE TABLE local_crawler_page(
   held INTEGER NOT NULL,               -- the crawler has fetched the whole page
   held_stamp INTEGER NOT NULL,         -- stamp of the crawler's version
   held_changed_at INTEGER NOT NULL,
-  stale_since INTEGER NOT NULL,        -- the first change since, 0: its version is the present one
+  stale_since INTEGER NOT NULL,        -- the first change since, 0: its version is the current one
   fetched_at INTEGER NOT NULL,
   status INTEGER NOT NULL,
   ok INTEGER NOT NULL,

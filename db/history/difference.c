@@ -28,7 +28,7 @@
 
 struct pile {
     struct history_part part; /* rows that are not in the file yet */
-    FILE *file;               /* NULL: none yet; packed parts, each behind its length */
+    FILE *file;               /* NULL: none yet; packed parts, each after its length */
 };
 
 struct merge {

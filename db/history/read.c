@@ -20,7 +20,7 @@
 #define IS_KEPT                                                                                    \
     " h.revision >= (SELECT history_from FROM catalogue) AND h.revision >= " SINCE_OF("h.site")
 
-/* `of_site`: the row has SITE_COLUMNS behind its own. */
+/* `of_site`: the row has SITE_COLUMNS after its own. */
 static struct history_change read_change(sqlite3_stmt *row, bool of_site)
 {
     struct history_change change = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* sqlite3_preupdate_hook is declared only where it is asked for. */
+/* Without this macro, sqlite3.h does not declare sqlite3_preupdate_hook. */
 #define SQLITE_ENABLE_PREUPDATE_HOOK 1
 #include "db/history/recorder.h"
 

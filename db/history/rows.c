@@ -165,8 +165,7 @@ struct packer {
 };
 
 #define NUMBER_MAX_BYTES 10u
-/* Without its texts: the flags; and at most so many numbers for the site, for the loc and for each
- * of both images. */
+/* The size without texts: the flags, and the numbers of the site, of the loc and of both images. */
 #define ROW_MAX_BYTES (3 + NUMBER_MAX_BYTES * (1 + 2 + 2 * (5 + 2 + 2 + 2)))
 
 static size_t packed_bound(const struct history_part *part)
@@ -438,7 +437,7 @@ static struct history_text unpack_text(struct unpacker *u, struct history_text l
         u->part->failed = true;
         return HISTORY_NO_TEXT;
     }
-    char *to = all->data + all->len; /* behind the text of `last` */
+    char *to = all->data + all->len; /* follows the text of `last` */
     if (shared > 0)
         memcpy(to, all->data + last.at, (size_t)shared);
     memcpy(to + shared, bytes, (size_t)rest);

@@ -127,8 +127,8 @@ static etag_hash hash_bytes(etag_hash hash, const void *bytes, size_t len)
     return hash;
 }
 
-/* Hashes a mark before the text and its NUL behind it, so that NULL differs from "" and bytes
- * cannot move between neighbouring texts. */
+/* Hashes a mark before the text and its NUL after it, so that NULL differs from "" and bytes cannot
+ * move between neighbouring texts. */
 static etag_hash hash_text(etag_hash hash, const char *text)
 {
     hash = hash_bytes(hash, text != NULL ? "+" : "-", 1);

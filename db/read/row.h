@@ -68,7 +68,7 @@ bool id_parse(const char *id, int64_t *index, uint32_t *position, int64_t *seria
 /* The cursor of a list: where the next page of the list begins. Internal to db/.
  *
  * A cursor names a place, not a row: the last listed address or loc. So it stays valid when that
- * entry is removed, and entries added meanwhile are before or behind it. */
+ * entry is removed, and entries added meanwhile are before or after it. */
 
 enum cursor_kind {
     CURSOR_POSITION = 'p', /* lists by index and position */
@@ -163,14 +163,14 @@ bool cursor_parse(const char *text, struct cursor *out);
  * row is damaged, or out of memory (see sqlite3_errcode). */
 bool entry_row_borrow(sqlite3_stmt *row, struct entry_record *out);
 
-/* The smallest text that is behind all texts with this prefix: the last byte plus one, at most 0x80
- * since locs are ASCII. */
+/* The smallest text that sorts after all texts with this prefix: the last byte plus one, at most
+ * 0x80 since locs are ASCII. */
 void entry_prefix_end(const char *prefix, char out[LOC_MAX_CHARS + 1]);
 /* Finds the list's source by name; `*out` is 0 if it is unknown, so that no entry has it. */
 enum catalogue_status entry_find_source(struct catalogue_view *v, const struct entry_list *list,
                                         int64_t *out);
 /* The first index of the list with id >= `from`, or, with a prefix, the first site; `*out` is 0
- * behind the last one. */
+ * after the last one. */
 enum catalogue_status entry_list_next(struct catalogue_view *v, const struct entry_list *list,
                                       int64_t from, int64_t *out);
 /* The value of column `site` in rows of the list (list_scope); 0: any. */

@@ -25,7 +25,7 @@ struct searching {
     void *context;
 };
 
-#define LIVE_COLUMN 10 /* behind ENTRY_ROW_COLUMNS */
+#define LIVE_COLUMN 10 /* after ENTRY_ROW_COLUMNS */
 
 /* Reads a found row whole and reports it, unless its index was removed. */
 static int report_entry(struct searching *s, int64_t address)

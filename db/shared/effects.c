@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* sqlite3_preupdate_hook is declared only where it is asked for. */
+/* Without this macro, sqlite3.h does not declare sqlite3_preupdate_hook. */
 #define SQLITE_ENABLE_PREUPDATE_HOOK 1
 #include "db/shared/effects.h"
 
@@ -677,7 +677,7 @@ static enum catalogue_status apply_table(struct effects_applier *a, struct curso
     return CATALOGUE_OK;
 }
 
-/* The statement may change the tables: the stream names them again behind it. */
+/* The statement may change the tables: the stream names them again after it. */
 static enum catalogue_status apply_sql(struct effects_applier *a, struct cursor *c)
 {
     uint64_t len = take_number(c);

@@ -79,7 +79,7 @@ enum catalogue_status migration_run(sqlite3 *db, struct effects *effects, int fr
 struct effects_applier;
 /* NULL: out of memory, or SQLite failed. */
 struct effects_applier *effects_applier_new(sqlite3 *db);
-/* Takes NULL. */
+/* Accepts NULL. */
 void effects_applier_free(struct effects_applier *a);
 /* Apply a stream, in pieces of any length, in a transaction of the caller, which rolls it back if a
  * call fails. CORRUPT: the file has diverged (an operation finds no row, or inserts an existing

@@ -20,7 +20,7 @@
 
 /* Deadline of each part of a snapshot. */
 #define PART_MS 30000
-/* Deadline of a call that reads or writes the log; bytes applied between two looks at the head. */
+/* Deadline of a call that reads or writes the log; bytes applied between two checks of the head. */
 #define CALL_MS    5000
 #define STEP_BYTES (4u << 20)
 /* Most rounds: if others write as fast as this node applies, the rest is applied once the file is
@@ -518,7 +518,8 @@ static void read_revision(sqlite3 *db, struct shared_record *record)
     sqlite3_finalize(row);
 }
 
-/* The lock is held and the file at the head: appends the record, then has it here. */
+/* Called with the lock, while the file is at the head: appends the record, then applies it to the
+ * file. */
 static enum shared_outcome append_epoch(struct catching_up *c)
 {
     struct shared_record record = {.schema = replay_schema(c->replay), .at = clock_unix_ms()};

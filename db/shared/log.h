@@ -61,7 +61,7 @@ enum shared_outcome {
                          elsewhere */
     SHARED_BEHIND,    /* begin: more than `max_bytes` of newer records; follow first */
     SHARED_DIVERGED,  /* `at` is not in the log, or the next records are damaged */
-    SHARED_TRIMMED,   /* the log begins behind `at`: only a snapshot helps */
+    SHARED_TRIMMED,   /* the log begins after `at`: only a snapshot helps */
     SHARED_FOREIGN,   /* no log, or one of another epoch, or of a newer layout */
     SHARED_STOPPED,   /* a callback returned false, or `interrupt` */
     SHARED_NO_MEMORY,
@@ -109,7 +109,7 @@ struct shared_node {
     const char *release;
     int schema; /* of its file */
     uint64_t applied;
-    uint64_t digest_seq; /* the digest of all rows, and the record behind which it was taken */
+    uint64_t digest_seq; /* the digest of all rows, and the record after which it was taken */
     uint8_t digest[SHARED_CHAIN_BYTES];
     const char *state; /* further members, as JSON */
     int64_t silent_ms; /* node_list: since it last reported, by the log's clock */
@@ -217,7 +217,7 @@ struct shared_log_calls {
     enum shared_outcome (*tail)(struct shared_log *log, const struct shared_position *at,
                                 uint64_t max_bytes, const struct shared_take *take, uint64_t *head,
                                 int64_t deadline_ms);
-    /* Waits until a node reports a new record, or the deadline: YES in both cases. To connect first
+    /* Waits until a node reports a new record, or the deadline: YES in both cases. Connecting first
      * may take some seconds more. */
     enum shared_outcome (*wait)(struct shared_log *log, int64_t deadline_ms);
     /* Records that arrived with the notifications that `wait` has seen, in their order; the
@@ -234,8 +234,9 @@ struct shared_log_calls {
     enum shared_outcome (*snapshot_get)(struct shared_log *log, int fd,
                                         struct shared_snapshot *snapshot, int64_t part_timeout_ms);
     /* Drops records that are older than the oldest of the last `kept` snapshots, and that are older
-     * than a day or have a GiB behind them (a node that lacks them takes a snapshot), a bounded
-     * number at a time; `*more`: there are more. Forgets nodes that were silent for a week. */
+     * than a day or are followed by a GiB of records (a node that lacks them takes a snapshot), a
+     * bounded number at a time; `*more`: there are more. Forgets nodes that were silent for a
+     * week. */
     enum shared_outcome (*trim)(struct shared_log *log, int kept, bool *more, int64_t deadline_ms);
 
     /* --- what lives as long as the connection --- */

@@ -185,8 +185,8 @@ static void try_again(struct lookout *l)
         standing_record_outcome(l->standing, l->log, outcome);
 }
 
-/* A look in the middle of a restore of PostgreSQL misses records that are there soon after it: then
- * nothing was lost, and no copy is needed. All nodes may have left, and nobody would send the
+/* A check in the middle of a restore of PostgreSQL misses records that are restored a moment later:
+ * then nothing was lost, and no copy is needed. All nodes may have left, and nobody would send the
  * snapshot that they wait for. A node that left for a corrupt record, or whose rows differed, needs
  * its copy. */
 static bool finds_records_again(struct lookout *l, const struct standing_now *now)
@@ -343,7 +343,7 @@ static enum catalogue_status look_where(struct member *m)
         return CATALOGUE_UNAVAILABLE;
     if (at.seq != known.seq && schema != m->schema)
         status = open_parts(m);
-    if (status == CATALOGUE_OK) /* else it is looked at again */
+    if (status == CATALOGUE_OK) /* otherwise it is checked again */
         standing_set_at(&m->standing, &at);
     return status;
 }

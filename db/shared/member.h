@@ -67,14 +67,14 @@ extern struct shared_log *(*member_open_log)(const struct shared_log_options *op
 
 /* For a catalogue whose options are set. NULL: out of memory. */
 struct member *member_new(struct catalogue *c);
-/* After the writer's connection was detached. Takes NULL. */
+/* After the writer's connection was detached. Accepts NULL. */
 void member_free(struct member *m);
 /* Starts the lookout, which pokes the writer of the catalogue. */
 bool member_start(struct member *m);
 /* Ends all waits: an incomplete record is rolled back, the result of a write stays unknown. Any
  * thread. */
 void member_abandon(struct member *m);
-/* Ends the thread. Takes NULL. */
+/* Ends the thread. Accepts NULL. */
 void member_stop(struct member *m);
 
 /* ---- the writer's thread */

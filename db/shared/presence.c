@@ -118,7 +118,7 @@ static void fill_failing(const struct failing *f, struct shared_failing *out)
 
 /* ---- holding ------------------------------------------------------------------------------- */
 
-/* The next name behind `after` (NULL: the first) that is wanted or to be given up. Names are freed
+/* The next name after `after` (NULL: the first) that is wanted or to be given up. Names are freed
  * only with the presence. */
 static struct lead *next_lead(struct presence *p, struct lead *after, bool *wanted)
 {

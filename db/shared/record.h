@@ -21,7 +21,7 @@ typedef enum shared_outcome (*shared_part_sink)(void *context, const void *part,
 struct shared_packer;
 /* NULL: no memory. */
 struct shared_packer *shared_packer_new(void);
-/* Takes NULL. */
+/* Accepts NULL. */
 void shared_packer_free(struct shared_packer *p);
 /* Begins another body. */
 void shared_packer_begin(struct shared_packer *p);
@@ -47,7 +47,7 @@ void shared_unpacker_begin(struct shared_unpacker *u);
 enum shared_outcome shared_unpacker_add(struct shared_unpacker *u, const void *part, size_t size,
                                         bool (*bytes)(void *context, const void *, size_t),
                                         void *context);
-/* YES where the body ended exactly there, with its hash; DIVERGED otherwise. */
+/* YES if the body ended exactly there, with its hash; DIVERGED otherwise. */
 enum shared_outcome shared_unpacker_end(struct shared_unpacker *u, uint8_t out[SHARED_CHAIN_BYTES]);
 
 /* Passes on a record that arrived with its notification. YES: it continues `at`. NO: it does not,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Writes and reads the log in the form in which nodes hand it on. The input is from another
- * machine: every number is checked before it is used. */
+/* Writes and reads the log in the form in which nodes send it to followers. The input is from
+ * another machine: every number is checked before it is used. */
 #include "db/shared/relay.h"
 
 #include <errno.h>
@@ -216,7 +216,7 @@ static struct reader *open_reader(int fd, uint64_t bytes)
     return r;
 }
 
-/* Past the parts of a record, and its end. */
+/* Skips the parts of a record and its end. */
 static bool skip_body(struct reader *r)
 {
     bool good;

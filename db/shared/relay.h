@@ -23,8 +23,9 @@
 struct relay_head {
     char epoch[SHARED_EPOCH_SIZE];
     uint64_t head;
-    int64_t away_ms;    /* how long the node that hands the log on has been cut off; 0: it is not */
-    int64_t refused_ms; /* how long it has not been able to write, though it is not; 0: it can */
+    int64_t away_ms;    /* how long the node that sends the log has been cut off; 0: it is not */
+    int64_t refused_ms; /* how long it has not been able to write, although it is not cut off; 0: it
+                           can */
     unsigned hops;      /* nodes between it and PostgreSQL */
 };
 

@@ -27,7 +27,7 @@ struct replay_events {
 
 /* Without an open transaction. NULL: out of memory, or SQLite failed. */
 struct replay *replay_new(sqlite3 *db, const struct replay_events *events);
-void replay_free(struct replay *r); /* takes NULL */
+void replay_free(struct replay *r); /* accepts NULL */
 
 /* The file's schema at replay_new. */
 int replay_schema(const struct replay *r);
@@ -49,4 +49,4 @@ bool replay_migrated(const struct replay *r);
 /* Begins a transaction of the caller, who rolls it back if its COMMIT failed. */
 enum catalogue_status replay_begin(struct replay *r);
 enum catalogue_status replay_commit(struct replay *r);
-void replay_roll_back(struct replay *r); /* nothing where none is open */
+void replay_roll_back(struct replay *r); /* does nothing if none is open */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Copies all that a change points to into one block behind it, so that nothing is borrowed from the
+/* Copies all that a change points to into one block after it, so that nothing is borrowed from the
  * submitter; and frees its result. The change is walked twice: to count the bytes, and to copy. The
  * pointers of a kind follow from its members (db/change.h). Each type of member has a row in KEEP;
  * the compiler reports a missing one. */

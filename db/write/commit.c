@@ -144,7 +144,7 @@ void tx_forget(struct tx *tx)
 {
     occupancy_drop(tx->occupancy);
     tx->registry_stale = true;
-    registry_unref(tx->registry); /* it may hold what was never committed */
+    registry_unref(tx->registry); /* it may contain uncommitted changes */
     tx->registry = NULL;
     tx->source_id = 0;
     tx->epoch[0] = '\0';

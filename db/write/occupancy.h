@@ -43,7 +43,7 @@ struct occupancy_page {
     int64_t same_second;
     struct occupancy_index *of;
     bool dirty;                          /* changed by this transaction, and on its list */
-    bool unsettled;                      /* of a urlset: changed by the change at hand */
+    bool unsettled;                      /* of a urlset: changed by the current change */
     bool had_content;                    /* while dirty: it had entries before */
     struct occupancy_segments *segments; /* NULL: not loaded */
     struct occupancy_page *next_dirty, *next_unsettled;

@@ -82,8 +82,8 @@ static bool has_place(struct queue *q, const struct write_request *request)
     return site_has_room(site != NULL ? site->waiting : 0, q->depth, 1, q->max);
 }
 
-/* The turn of a site that comes is before those that sites have meanwhile, and not before one that
- * it had itself: it need not be remembered between its writes. False: out of memory. */
+/* Counts the write for its site. A site without waiting writes is forgotten, so one that returns
+ * gets a turn before all later ones, unless it had the last turn itself. False: out of memory. */
 static bool record_pushed(struct queue *q, struct write_request *request)
 {
     int64_t site_id = request->change.grant.site_id;
@@ -126,7 +126,7 @@ static void record_turn(struct queue *q, int64_t site_id, struct queue_site *sit
         site->turn = q->turns;
 }
 
-/* Without memory it comes first. */
+/* A request without a site row (out of memory) comes first. */
 static uint64_t turn_of(const struct write_request *request)
 {
     return request->of_site != NULL ? request->of_site->turn : 0;

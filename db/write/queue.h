@@ -105,7 +105,7 @@ struct write_request *queue_pop_expired(struct queue *q, int64_t now_ms);
 /* Puts the writes that were popped last at the front again, small ones at the front of their
  * rounds. */
 void queue_return(struct queue *q, bool alone, struct write_request *list);
-/* Queues a change that has further steps behind all that wait. */
+/* Queues a change that has further steps after all that wait. */
 void queue_requeue(struct queue *q, struct write_request *request);
 /* True if a write of a token of another site waits with a deadline up to `until_ms`. */
 bool queue_presses(struct queue *q, int64_t site_id, int64_t until_ms);

@@ -632,7 +632,7 @@ static bool removes_index(const struct write_request *request)
            request->change.kind == CHANGE_SITE_REMOVE;
 }
 
-/* Cuts the list behind `last`, and queues the rest again. */
+/* Cuts the list after `last`, and queues the rest again. */
 static void postpone(struct writer *w, struct write_request *last)
 {
     struct write_request *rest = last->next;
@@ -648,7 +648,7 @@ static void name_unknown(const struct writer *w, char *why, size_t size)
              member_last_id(w->catalogue->member));
 }
 
-/* Queues the next step of a change behind all that wait. */
+/* Queues the next step of a change after all that wait. */
 static void queue_next_step(struct writer *w, struct write_request *request)
 {
     if (queue_is_closed(&w->queue))

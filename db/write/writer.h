@@ -116,9 +116,9 @@ struct writer {
  * are set. On failure `*out` is NULL and `why` holds a sentence. */
 enum catalogue_status writer_start(struct catalogue *c, struct writer **out, char *why,
                                    size_t why_size);
-/* Finishes what is queued and ends the thread, once. Takes NULL. */
+/* Finishes what is queued and ends the thread, once. Accepts NULL. */
 void writer_finish(struct writer *w);
-/* After writer_finish: checkpoints, closes. Takes NULL. */
+/* After writer_finish: checkpoints, closes. Accepts NULL. */
 void writer_free(struct writer *w);
 
 /* As catalogue_submit, with a context of its own for `done`. Thread safe. */
@@ -161,7 +161,7 @@ void rehearsal_finish(struct rehearsal *r);
  * indexes, expired page URLs, history and outcomes beyond their bounds; and the checks of an idle
  * writer. The writer's thread calls these outside of a transaction. */
 
-/* Drops a batch of a removed index's rows. True where there may be more. */
+/* Drops a batch of a removed index's rows. True if there may be more. */
 bool maintenance_purge(struct writer *w);
 /* Drops a batch of old rows, or queues its removal. True if it did. */
 bool maintenance_run(struct writer *w);

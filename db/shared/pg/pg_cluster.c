@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The cluster as a whole: founded once, and looked at by people. */
+/* The cluster as a whole: its creation, and its state for people. */
 #include <assert.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
@@ -159,7 +159,7 @@ static enum shared_outcome grant(struct pg_log *l, const char *role, int64_t dea
     return outcome;
 }
 
-/* Record 0 has no body: it is the position of a new node, which every read must begin with. */
+/* Record 0 has no body: it is the position of a new node, with which every read must begin. */
 static void send_first(struct pg_log *l, const char *epoch, struct shared_position *start)
 {
     static const uint8_t nothing[SHARED_CHAIN_BYTES];

@@ -12,7 +12,7 @@
 #include "db/shared/pg/pg_news.h"
 #include "server/base/clock.h"
 
-/* A transaction there ends after two seconds without a word (pg_statements.def). */
+/* PostgreSQL ends a transaction after two seconds without a query (pg_statements.def). */
 #define KEEP_MS 500
 /* After a longer application `stay` sends a query. */
 #define LONG_MS 50
@@ -582,8 +582,8 @@ static enum shared_outcome check_commit(const struct pg_session *s, enum shared_
     return SHARED_NO;
 }
 
-/* The key of notifications: only who has the nodes' secret and may read the log's tables can write
- * a record. NULL: without that secret. */
+/* The key of notifications: only a role that may read the log's tables and has the nodes' secret
+ * can write a record. NULL: without that secret. */
 static const uint8_t *news_key(const struct pg_log *l, uint8_t key[SHARED_KEY_BYTES])
 {
     uint8_t both[SHARED_KEY_BYTES + PG_SALT_BYTES];
@@ -753,7 +753,8 @@ static struct shared_news *take_news(struct shared_log *log)
     return news;
 }
 
-/* To connect takes longer than a wait: hosts that drop packets are tried first, or are far. */
+/* Connecting may take longer than a wait: hosts that drop packets may be tried first, or hosts are
+ * far away. */
 #define CONNECT_MS 5000
 
 static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadline_ms)
@@ -769,7 +770,7 @@ static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadlin
         if (outcome == SHARED_NO)
             outcome = SHARED_AWAY;
         s->is_listening =
-            outcome == SHARED_YES; /* earlier notifications were missed: look at the log */
+            outcome == SHARED_YES; /* earlier notifications were missed: read the log */
     } else if (outcome == SHARED_YES) {
         const struct pg_heard heard = {note_news, l};
         outcome = pg_session_wait(s, &heard, deadline_ms);
@@ -842,7 +843,7 @@ struct shared_log *shared_log_open_postgresql(const struct shared_log_options *o
 /* The line in which site groups (log.h) of all nodes wait for their turn with a list. A waiting
  * node has a shared advisory lock whose key contains group and number, so that all nodes see who is
  * before them, and a lost node leaves the line. A group has only one place among all nodes, and
- * gets the next one, behind all others, after that list. */
+ * gets the next one, after all others, once that list has ended. */
 
 #define GROUP_SHIFT 24
 #define NUMBER_MOST 0xffffff
@@ -893,7 +894,7 @@ static struct line look(const PGresult *others, int site_group, const struct pg_
 
         if (number == NOWHERE)
             continue;
-        /* Two nodes that looked at the same time may both have a place: the first one counts. */
+        /* Two nodes that checked at the same time may both have a place: the first one counts. */
         if (pg_get_integer(others, row, 0) == site_group &&
             !(own->site_group == site_group && own->number < number))
             line.is_taken = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The log in PostgreSQL (tables: pg_cluster.c): declarations that its files share. A transaction is
  * open from a `begin` that returned YES to its `commit` or `rollback`; it holds the advisory lock
- * "write", and each record is the row behind the last one.
+ * "write", and each record is the row after the last one.
  *
  * PostgreSQL grants "write" in order of arrival, but a list keeps it for seconds, so at most one of
  * the waiting transactions may be a list. A list therefore first takes the lock "list", without

@@ -389,7 +389,7 @@ static PGresult *next_result(struct pg_session *s, int64_t deadline_ms,
 
         if (r != NULL && PQresultStatus(r) == PGRES_FATAL_ERROR)
             record_error(s, r);
-        /* libpq returns results for ever if a connection is lost within a pipeline. */
+        /* libpq returns results forever if a connection is lost within a pipeline. */
         if (r != NULL && PQstatus(s->conn) != CONNECTION_BAD)
             return r;
         PQclear(r);
@@ -780,13 +780,12 @@ static bool is_alive(struct pg_session *s)
     return true;
 }
 
-/* What hosts said that could not be used: each one's text, and the state of the one that says most.
- */
+/* Why hosts cannot be used: the text of each, and the SQLSTATE of the most informative one. */
 struct refusals {
     char why[PG_WHY_SIZE], sqlstate[6];
 };
 
-/* A standby beside a primary that rejects this node is not what is wrong. */
+/* If the primary rejects this node, its reason counts, not that of a standby beside it. */
 static void add_refusal(struct refusals *r, const struct pg_session *s)
 {
     size_t n = strlen(r->why);
@@ -800,8 +799,8 @@ static void add_refusal(struct refusals *r, const struct pg_session *s)
 static const char two_primaries[] =
     "conflict: two of its hosts accept writes: stop the one that must not, and make it a standby";
 
-/* Two servers differ in it, one that has several addresses does not. Fails without the catalogue.
- * False: no answer. */
+/* Identifies a server, however many addresses it has: the catalogue's epoch and the time when the
+ * server started. False: no answer, or no catalogue. */
 static bool ask_identity(struct pg_session *s, char *out, size_t size, int64_t deadline_ms)
 {
     struct str sql = STR_INIT;

@@ -47,8 +47,8 @@ struct pg_session {
     uint64_t number; /* of the connection, one more with each: locks of earlier ones are lost */
     bool is_prepared[PG_STATEMENT_COUNT];
     bool is_founding;    /* the log may not exist yet, and is not checked */
-    const char *foreign; /* why the log there is not this catalogue's, for anybody; static; NULL */
-    const char *unfit;   /* why this server cannot be used, for anybody; static; NULL */
+    const char *foreign; /* why the log there is not this catalogue's; public, static; NULL */
+    const char *unfit;   /* why this server cannot be used; public, static; NULL */
 
     struct pg_queued { /* sent and not answered */
         enum pg_statement statement;

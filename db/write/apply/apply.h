@@ -2,9 +2,9 @@
 /* Carries out one change inside the writer's transaction. Internal to db/; the writer's thread.
  *
  * Every apply_ function first decides by reads, then writes: where it sets result->status to
- * anything but OK it has written nothing, so that its neighbours in the transaction stand. (A bulk,
- * replace or scan is alone in its transaction; it says by `*keep` whether its transaction is to
- * stand.) It returns CATALOGUE_OK, or a failure after which the transaction is rolled back, see
+ * anything but OK it has written nothing, so that the other changes of the transaction remain. (A
+ * bulk, replace or scan is alone in its transaction; `*keep` says whether its transaction is to be
+ * committed.) It returns CATALOGUE_OK, or a failure after which the transaction is rolled back, see
  * tx.h. */
 #pragma once
 

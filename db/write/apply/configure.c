@@ -6,7 +6,7 @@
 
 #include "db/write/apply/apply.h"
 
-/* ---- what is declared, and what is there */
+/* ---- declared and stored sites and tokens */
 
 static const struct registry_site *find_site(const struct registry *r, const char *origin)
 {

@@ -161,7 +161,7 @@ bool apply_is_own(enum change_kind kind)
     return kinds[kind].how == OWN;
 }
 
-/* All but what removes something, or keeps others from adding to it. */
+/* False for kinds that remove something, or that prevent others from adding. */
 static bool adds_rows(enum change_kind kind)
 {
     switch (kind) {

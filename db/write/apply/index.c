@@ -114,7 +114,7 @@ static enum catalogue_status search_digits(struct search *s, const struct regist
     for (uint64_t number = low < first ? first : low; number <= high;) {
         char from[NAME_SIZE + 24], to[NAME_SIZE + 24];
         snprintf(from, sizeof from, "%s%llu", head, (unsigned long long)number);
-        snprintf(to, sizeof to, "%s:", head); /* behind the last digit */
+        snprintf(to, sizeof to, "%s:", head); /* after the last digit */
         enum catalogue_status status = look_up(s, from, to);
         if (status != CATALOGUE_OK || s->found[0] == '\0' || s->lookups > INDEX_NAMES_MAX_LOOKUPS)
             return status;

@@ -30,7 +30,7 @@ struct put_run {
     struct recorder_row reported;
     enum catalogue_status status;
     unsigned rows;
-    bool ends; /* the entry at hand is not inserted by this statement */
+    bool ends; /* the current entry is not inserted by this statement */
     bool more;
 };
 
@@ -44,7 +44,7 @@ static struct put_run *run_of(sqlite3_vtab_cursor *cursor)
     return ((struct run_table *)cursor->pVtab)->tx->run;
 }
 
-/* Makes the row of the entry at hand, and announces it to the recorder. */
+/* Makes the row of the current entry, and announces it to the recorder. */
 static void announce(struct put_run *run)
 {
     struct put *put = run->put;

@@ -6,9 +6,9 @@
  * shrink guard checks the result of both before the first write.
  *
  * A scan may have any number of files, so it yields: if other writes wait, it commits the files so
- * far and continues behind them, at the next file of the same pass (result->steps keeps its state).
- * Each step that changed entries has a revision of its own; together they are one group of the
- * history. An interrupted scan leaves a smaller difference for the next one. */
+ * far and continues after those writes, at the next file of the same pass (result->steps keeps its
+ * state). Each step that changed entries has a revision of its own; together they are one group of
+ * the history. An interrupted scan leaves a smaller difference for the next one. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -329,7 +329,7 @@ static enum catalogue_status is_first(struct replace *r, int64_t address, bool *
     return status;
 }
 
-/* Used once nothing is written any more: looks for an earlier line with the same new loc. */
+/* Looks for an earlier line with the same new loc; used once nothing is written any more. */
 static enum catalogue_status check_fresh(struct replace *r)
 {
     enum catalogue_status status = tx_run(r->tx, ST_FRESH_ADD, r->put.url.text);
@@ -616,10 +616,10 @@ struct bulk {
     const struct change *change;
     struct change_result *result;
     struct named named;
-    struct put put; /* the line at hand */
+    struct put put; /* the current line */
     struct entry entry;
     uint64_t done;    /* lines */
-    uint64_t created; /* entries before the line at hand */
+    uint64_t created; /* entries before the current line */
     bool was_new;     /* the line before it */
     int more;         /* of spool_next */
 };
@@ -636,7 +636,7 @@ static void refuse_other_index(struct bulk *b)
     b->result->conflict = "precondition-on-list";
 }
 
-/* Checks the line at hand. `*ready`: it is to be written, else it is done with. After a strict
+/* Checks the current line. `*ready`: it is to be written; otherwise it is finished. After a strict
  * bulk's first refusal nothing is written any more, but every further bad line is still found and
  * reported. */
 static enum catalogue_status prepare_line(struct bulk *b, bool *ready)
@@ -674,7 +674,7 @@ static enum catalogue_status prepare_line(struct bulk *b, bool *ready)
     return status;
 }
 
-/* The line at hand is done with. False: the bulk ends. */
+/* Finishes the current line. False: the bulk ends. */
 static bool end_line(struct bulk *b)
 {
     refuse_other_index(b);
@@ -700,7 +700,7 @@ static enum catalogue_status find_line(struct bulk *b, bool *more)
     return status;
 }
 
-/* The line at hand was written (put_next). */
+/* The current line was written (put_next). */
 static enum catalogue_status next_line(void *context, bool *more)
 {
     struct bulk *b = context;

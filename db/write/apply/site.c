@@ -124,9 +124,9 @@ static bool is_nearer(struct domain_name host, struct domain_name other, struct 
 }
 
 /* Whether another site's domain is closer to the host than the site's own. Does not return which
- * site, since a token for one site must not learn it by asking for a host such as "net". An alias
- * claims the names below it only if the configuration set it: otherwise a token for one site could
- * claim all names below "co.uk". */
+ * site, since a token for one site must not learn that by a request for a host such as "net". An
+ * alias claims the names below it only if the configuration set it: otherwise a token for one site
+ * could claim all names below "co.uk". */
 static bool belongs_to_another(const struct registry *r, const char *host,
                                const struct registry_site *site)
 {

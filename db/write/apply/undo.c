@@ -282,8 +282,9 @@ static enum catalogue_status lacks_file(struct undo *u, bool is_new, bool *lacks
     return status;
 }
 
-/* Restores the entry where it is, or releases it for `place`. One that is left as it is leaves the
- * table: also one that differs by its position alone, if an entry that stays has that. */
+/* Restores the entry where it is, or releases it for `place`. An entry that stays as it is is
+ * dropped from the table; so is one that differs only in its position, if an entry that stays has
+ * that position. */
 static enum catalogue_status restore_entry(struct undo *u)
 {
     struct put_row now;
