@@ -15,7 +15,7 @@ RUN /src/deploy/container/collect /build/sitemapd /image
 FROM scratch
 COPY --from=build /image/ /
 
-# The admin listener is on all addresses of the container: publish it only where it is to be reached.
+# The admin listener is on all addresses of the container: publish it only to networks that may use it.
 ENV SITEMAPD_LISTEN=0.0.0.0:8080 \
     SITEMAPD_ADMIN_LISTEN=0.0.0.0:8081 \
     SITEMAPD_DATABASE=/var/lib/sitemapd/catalogue.db

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-# Sets SITEMAPD_COMMIT to the first 12 digits of the commit that this source is of; "" where that is not known.
-# The source of a release has it in deploy/release/commit (git archive writes it there); a clone asks git.
+# Sets SITEMAPD_COMMIT to the first 12 digits of the commit of this source; "" if that is unknown.
+# In the source of a release, git archive has written it to deploy/release/commit; in a clone, git reports it.
 file(STRINGS ${CMAKE_SOURCE_DIR}/deploy/release/commit SITEMAPD_COMMIT LIMIT_COUNT 1)
 if(SITEMAPD_COMMIT MATCHES "Format")
   execute_process(COMMAND git -C ${CMAKE_SOURCE_DIR} rev-parse HEAD OUTPUT_VARIABLE SITEMAPD_COMMIT

@@ -10,7 +10,7 @@ target_compile_definitions(sitemapd_flags INTERFACE _GNU_SOURCE SITEMAPD_VERSION
 target_compile_options(sitemapd_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla
   -fno-strict-aliasing -fstack-protector-strong -fno-omit-frame-pointer)
-# What an initialiser of a union does not name is zero (struct change); from GCC 15 on it has to be asked for.
+# Initialisers of unions must zero the bytes that they do not name (struct change); GCC 15 and later need this option.
 include(CheckCCompilerFlag)
 check_c_compiler_flag(-fzero-init-padding-bits=unions SITEMAPD_ZERO_UNIONS)
 if(SITEMAPD_ZERO_UNIONS)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-# What the .deb has beside the program, and CPack's settings for it. `cmake --preset package -D
+# The files of the .deb besides the program, and its settings for CPack. `cmake --preset package -D
 # SITEMAPD_PACKAGE_MAINTAINER="Name <mail>"`, then `cmake --build --preset package --target package`;
 # tests/package/run does it in Debian 12 and 13.
 option(SITEMAPD_PACKAGE "Make a package" OFF)
 set(SITEMAPD_PACKAGE_MAINTAINER "" CACHE STRING
-  "Who is asked about the package, as Name <mail>; empty: as DEBFULLNAME and DEBEMAIL say")
+  "Contact for the package, Name <mail>; empty: from DEBFULLNAME and DEBEMAIL")
 
 # Every setting in it is a comment, so that an upgrade may change a default and asks only those who changed
 # something.
