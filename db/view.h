@@ -18,8 +18,8 @@ struct catalogue;
 struct catalogue_view;
 
 /* Opens a view of the newest committed revision. Views are few and short: the pool has
- * CATALOGUE_VIEWS of them, and view_begin waits for a free one. Not on an HTTP thread. A view is
- * used by one thread at a time. On failure `*out` is NULL. */
+ * CATALOGUE_VIEWS of them, and catalogue_view_begin waits for a free one. Not on an HTTP thread. A
+ * view is used by one thread at a time. On failure `*out` is NULL. */
 #define CATALOGUE_VIEWS 8
 enum catalogue_status catalogue_view_begin(struct catalogue *c, struct catalogue_view **out);
 void catalogue_view_end(struct catalogue_view *v);

@@ -2,8 +2,8 @@
 /* Sets of entries: a bulk, which applies each line like a single registration, and a replace. The
  * writer's thread.
  *
- * A replace acts on the index's entries of `replace_source` (NULL: all sources) with locs that
- * begin with `replace_prefix` (NULL: all). It makes two passes over the list, with the removals in
+ * A replace acts on the index's entries of `replace.source` (NULL: all sources) with locs that
+ * begin with `replace.prefix` (NULL: all). It makes two passes over the list, with the removals in
  * between, so that they make room for additions:
  *   1. validate every line; remember in temp.keep which entries of the index the list names, also
  *      in lines that are rejected (with `skip`): a mistake in a line must not remove its entry
