@@ -132,6 +132,7 @@ def test_an_empty_node_joins_once_it_can(cluster):
     status, outcome = ready(b)
     assert status == 503 and outcome["status"] == "unavailable" and "joining" in reasons(b)
     assert "no-site" not in reasons(b), "its sites come when it joins"
+    eventually(lambda: "connection to PostgreSQL has failed" in reasons(b).get("joining", ""), "why it does not join")
     assert b.register(loc("two")).status == 503
     eventually(lambda: "request-failed: POST" in b.log(), "what failed is reported")
     assert "/readyz" not in b.log()

@@ -180,7 +180,13 @@ static void report_state(struct reason_list *t)
     if (s->fetched > 0)
         snprintf(copied, sizeof copied, "; the copy is at record %" PRIu64 " of %" PRIu64,
                  s->fetched, s->head);
-    if (s->phase == SHARED_JOINING)
+    if (s->phase == SHARED_JOINING && s->away_ms > 0)
+        add_reason(t, "joining",
+                   "connection to %s has failed for %" PRId64
+                   " s%s%s; this node serves nothing yet%s",
+                   s->followed != NULL ? "the followed node" : "PostgreSQL", s->away_ms / 1000,
+                   trouble != NULL ? ": " : "", trouble != NULL ? trouble : "", copied);
+    else if (s->phase == SHARED_JOINING)
         add_reason(t, "joining", "%s%s",
                    trouble != NULL
                        ? trouble
