@@ -291,6 +291,17 @@ static enum shared_outcome take_record(struct pg_log *l, const PGresult *tail, i
     return keep(&l->log, step_deadline(l)) == SHARED_YES ? SHARED_YES : SHARED_AWAY;
 }
 
+/* Not a loss that a snapshot remedies: the log is never empty, so its table was emptied, or is
+ * being restored. The next call connects again, which looks again. */
+static enum shared_outcome is_empty(struct pg_log *l)
+{
+    pg_session_drop(&l->session);
+    l->session.foreign = "table log of its shared catalogue is empty: restore it, or share the "
+                         "state of a node again";
+    snprintf(l->session.why, sizeof l->session.why, "%s", l->session.foreign);
+    return SHARED_FOREIGN;
+}
+
 /* The log lacks `at`: decides whether it begins later or never had it. */
 static enum shared_outcome check_missing(struct pg_log *l, const struct shared_position *at)
 {
@@ -301,6 +312,8 @@ static enum shared_outcome check_missing(struct pg_log *l, const struct shared_p
 
     if (outcome != SHARED_YES)
         outcome = SHARED_AWAY;
+    else if (PQgetisnull(r.at[0], 0, 0))
+        outcome = is_empty(l);
     else if ((uint64_t)pg_get_integer(r.at[0], 0, 0) > at->seq) {
         snprintf(l->session.why, sizeof l->session.why,
                  "the log no longer has the records that this node lacks");
