@@ -542,7 +542,7 @@ def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
         for thread in waiting:
             thread.start()
         eventually(lambda: len(replies) == 2, "two are too many", 40)
-        assert all(reply.status == 503 and "too many scans are waiting" in reply.json()["detail"] for reply in replies)
+        assert all(reply.status == 503 and "too many scans of this source are waiting" in reply.json()["detail"] for reply in replies)
         # Changes of sources leave alone what is under way of others, and what is known of them.
         assert server.api("PATCH", "/v1/sources/ours", {"poll": 7200}).status == 200
         assert len(slow.asked) == len(set(slow.asked)), "no poll was begun again"

@@ -291,7 +291,7 @@ def test_postgresql_that_lost_the_catalogue(cluster):
     cluster.postgres.sql("DROP SCHEMA sitemapd CASCADE")
     shared, database = ("--shared", cluster.postgres.url()), cluster.database("a")
     rejected = sitemapd("share", "init", *shared, database=database)
-    assert rejected.code == 1 and "`sitemapd backup` it, and `sitemapd restore --replace` that copy" in rejected.err, rejected
+    assert rejected.code == 1 and "`sitemapd backup` it and `sitemapd restore --replace` that copy" in rejected.err, rejected
     alone = str(cluster.folder / "alone.db")
     assert sitemapd("backup", alone, *shared, database=database).code == 0
     assert sitemapd("restore", "--replace", alone, *shared, database=database).code == 0

@@ -537,10 +537,10 @@ def in_body(body):
 
 AWAY = "connection to the followed node failed: .*"
 HOSTILE = {
-    "nothing": (instead(204), AWAY + "does not serve its log now|" + AWAY + "is empty"),
+    "nothing": (instead(204), AWAY + "cannot serve its log now|" + AWAY + "is empty"),
     "not HTTP": (lambda path, reply: b"hello\n" * 100, AWAY),
-    "redirect": (instead(302, Location="http://127.0.0.2/"), AWAY + "does not serve its log now"),
-    "an error": (instead(500, b'{"code":"x","detail":"' + b"y" * 10_000_000 + b'"}'), AWAY + "does not serve its log now|" + AWAY),
+    "redirect": (instead(302, Location="http://127.0.0.2/"), AWAY + "cannot serve its log now"),
+    "an error": (instead(500, b'{"code":"x","detail":"' + b"y" * 10_000_000 + b'"}'), AWAY + "cannot serve its log now|" + AWAY),
     "no log": (instead(200, b"<html>"), AWAY + "is invalid: its answer is not a log"),
     "empty": (instead(200, b""), AWAY),
     "no length": (lambda path, reply: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n" if "/peer/log?" in path else None, AWAY + "its answer has no Content-Length"),
