@@ -61,9 +61,9 @@ class Origin:
 
     def __exit__(self, *_):
         self.ended.set()
-        self.listening.shutdown(socket.SHUT_RDWR)
-        self.listening.close()
+        self.listening.shutdown(socket.SHUT_RDWR)  # ends each accept
         self.thread.join()
+        self.listening.close()  # not before: another socket may get the descriptor that accept has
 
     def serve(self):
         while True:
