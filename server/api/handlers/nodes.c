@@ -168,24 +168,28 @@ static void report_failing(struct reason_list *t)
             snapshot->ms / 1000, snapshot->trouble[0] != '\0' ? ": " : "", snapshot->trouble);
 }
 
-static void report_state(struct reason_list *t)
+static void report_away(struct reason_list *t, const char *code, const char *effect,
+                        const char *copied)
+{
+    const struct shared_state *s = t->state;
+
+    add_reason(t, code, "connection to %s has failed for %" PRId64 " s%s%s; %s%s",
+               s->followed != NULL ? "the followed node" : "PostgreSQL", s->away_ms / 1000,
+               s->trouble[0] != '\0' ? ": " : "", s->trouble, effect, copied);
+}
+
+/* Reports why this node does not have what the other nodes have. */
+static void report_phase(struct reason_list *t)
 {
     const struct shared_state *s = t->state;
     const char *trouble = s->trouble[0] != '\0' ? s->trouble : NULL;
-
     char copied[80] = "";
 
-    if (s->followed != NULL && *s->followed == '\0')
-        return; /* a command on a follower's file */
     if (s->fetched > 0)
         snprintf(copied, sizeof copied, "; the copy is at record %" PRIu64 " of %" PRIu64,
                  s->fetched, s->head);
     if (s->phase == SHARED_JOINING && s->away_ms > 0)
-        add_reason(t, "joining",
-                   "connection to %s has failed for %" PRId64
-                   " s%s%s; this node serves nothing yet%s",
-                   s->followed != NULL ? "the followed node" : "PostgreSQL", s->away_ms / 1000,
-                   trouble != NULL ? ": " : "", trouble != NULL ? trouble : "", copied);
+        report_away(t, "joining", "this node serves nothing yet", copied);
     else if (s->phase == SHARED_JOINING)
         add_reason(t, "joining", "%s%s",
                    trouble != NULL
@@ -205,12 +209,10 @@ static void report_state(struct reason_list *t)
             "this node; until then it serves its old pages and %s",
             nodes_writes_word(s));
     else if (s->away_ms > 0)
-        add_reason(t, "shared-unavailable",
-                   "connection to %s has failed for %" PRId64
-                   " s%s%s; pages are served%s, writes get 503",
-                   s->followed != NULL ? "the followed node" : "PostgreSQL", s->away_ms / 1000,
-                   trouble != NULL ? ": " : "", trouble != NULL ? trouble : "",
-                   s->followed != NULL ? " as they were then" : "");
+        report_away(t, "shared-unavailable",
+                    s->followed != NULL ? "pages are served as they were then, writes get 503"
+                                        : "pages are served, writes get 503",
+                    "");
     else if (s->behind_ms > BEHIND_MS || s->head > s->applied + BEHIND_RECORDS)
         add_reason(t, "shared-behind",
                    "%" PRIu64
@@ -218,6 +220,15 @@ static void report_state(struct reason_list *t)
                    s->head - s->applied, plural(s->head - s->applied, "change", "changes"),
                    s->behind_ms / 1000, trouble != NULL ? ": " : "",
                    trouble != NULL ? trouble : "");
+}
+
+static void report_state(struct reason_list *t)
+{
+    const struct shared_state *s = t->state;
+
+    if (s->followed != NULL && *s->followed == '\0')
+        return; /* a command on a follower's file */
+    report_phase(t);
     if (s->away_ms == 0) {
         report_writes(t);
         report_failing(t);

@@ -302,7 +302,6 @@ static bool have_same_hosts(const struct registry_site *a, const struct registry
 }
 
 struct outsiders {
-    const struct registry *before, *now;
     int64_t ids[LOOKED];
     size_t count;
 };
@@ -310,26 +309,30 @@ struct outsiders {
 static void add_outsider(void *context, const struct check_record *record)
 {
     struct outsiders *o = context;
-    const struct registry_site *before = registry_site_by_id(o->before, record->site_id);
-    const struct registry_site *now = registry_site_by_id(o->now, record->site_id);
-    if (before != NULL && now != NULL && record->problem != NULL &&
-        strcmp(record->problem, rule_code_word(RULE_OUTSIDE_SITE)) == 0 &&
-        !have_same_hosts(before, now))
+    if (record->problem != NULL && strcmp(record->problem, rule_code_word(RULE_OUTSIDE_SITE)) == 0)
         o->ids[o->count++] = record->id;
 }
 
-/* Polls sitemaps soon whose pages are all on other hosts, and may be on hosts of the site now. */
+/* Polls sitemaps soon whose pages are all on other hosts, and may be on hosts of their site now. */
 static enum catalogue_status look_at_outsiders(struct remote *r, struct catalogue_view *view,
                                                const struct registry *before)
 {
-    struct check_filter filter = {.state = CHECK_BROKEN, .limit = LOOKED};
-    struct outsiders o = {.before = before, .now = r->registry};
-    int64_t next;
+    enum catalogue_status status = CATALOGUE_OK;
     if (before == NULL || before->registry_revision == r->registry->registry_revision)
         return CATALOGUE_OK;
-    enum catalogue_status status = catalogue_view_checks(view, &filter, add_outsider, &o, &next);
-    if (o.count > 0)
-        run_move_due(r, o.ids, o.count, (uint32_t)(run_now(r) + RETRY_REJECTED_S));
+    for (size_t i = 0; status == CATALOGUE_OK && i < r->registry->site_count; i++) {
+        const struct registry_site *now = &r->registry->sites[i];
+        const struct registry_site *was = registry_site_by_id(before, now->id);
+        struct check_filter broken = {.state = CHECK_BROKEN, .site_id = now->id, .limit = LOOKED};
+        struct outsiders o;
+        int64_t next;
+        if (was == NULL || have_same_hosts(was, now))
+            continue;
+        o.count = 0;
+        status = catalogue_view_checks(view, &broken, add_outsider, &o, &next);
+        if (o.count > 0)
+            run_move_due(r, o.ids, o.count, (uint32_t)(run_now(r) + RETRY_REJECTED_S));
+    }
     return status;
 }
 
@@ -569,7 +572,7 @@ bool watch_load_fresh(struct remote *r)
 /* The counts of a pass over the rows: one pass for all sources, which together may have millions.
  */
 struct counting {
-    const struct remote *remote;
+    struct remote *remote;
     uint64_t all[CHECK_STATES], registered[CHECK_STATES];
     uint64_t (*of_source)[CHECK_STATES]; /* as in the plan; owned */
 };
@@ -577,16 +580,13 @@ struct counting {
 static void count_source(void *context, const char *source, const uint64_t counts[CHECK_STATES])
 {
     struct counting *c = context;
-    const struct remote_plan *plan = c->remote->plan;
-    size_t at = 0;
+    const struct remote_source *s = run_source(c->remote, source);
     for (unsigned i = 0; i < CHECK_STATES; i++)
         c->all[i] += counts[i];
-    while (at < plan->count && strcmp(plan->settings[at].name, source) != 0)
-        at++;
     if (*source == '\0')
         memcpy(c->registered, counts, sizeof c->registered);
-    else if (at < plan->count)
-        memcpy(c->of_source[at], counts, sizeof c->of_source[at]);
+    else if (s != NULL)
+        memcpy(c->of_source[s - c->remote->sources], counts, sizeof *c->of_source);
 }
 
 static void keep_counts(const uint64_t counts[CHECK_STATES], bool bad, uint64_t kept[CHECK_STATES])
