@@ -858,6 +858,7 @@ class Model:
             self.seen()
             gone = self.without_file(answer.json()["conflicts"])
             assert {each["loc"] for each in answer.json()["conflicts"]} == conflicts | gone
+            assert answer.json()["conflicts_total"] == len(conflicts | gone)
             expected = {loc: lastmod for loc, lastmod in expected.items() if loc not in gone}
             assert {loc: each["lastmod"] for loc, each in self.now().items()} == expected
             for token in ("part", "mine"):
@@ -884,7 +885,8 @@ class Model:
                 assert answer.status == 200, (revision, answer)
                 self.note(self.revision())
                 gone |= self.without_file(answer.json()["conflicts"])
-                assert {each["loc"] for each in answer.json()["conflicts"]} <= gone, (revision, answer)
+                found = {each["loc"] for each in answer.json()["conflicts"]}
+                assert found <= gone and answer.json()["conflicts_total"] == len(found), (revision, answer)
                 if not gone:
                     self.is_at(revision - 1)
                 others = lambda state: {loc: {**each, "page": None} for loc, each in state.items() if loc not in gone}
