@@ -27,7 +27,6 @@ bool thread_start(struct thread *t, const char *name, void (*work)(void *context
     t->work = work;
     t->context = context;
     atomic_store(&t->stops, false);
-    t->woken = false;
     int error = pthread_create(&t->id, NULL, thread_begin, t);
     t->runs = error == 0;
     if (error != 0)

@@ -29,8 +29,8 @@ struct thread {
 bool thread_start(struct thread *t, const char *name, void (*work)(void *context), void *context);
 /* True if it was started and not joined. Only for the owner. */
 bool thread_runs(const struct thread *t);
-/* Called by the thread: sleeps until it is woken or `ms` have passed; a wake since the last sleep
- * counts. False once the thread is to stop. */
+/* Called by the thread: sleeps until it is woken or `ms` have passed; a wake since the last sleep,
+ * or before the start, counts. False once the thread is to stop. */
 bool thread_wait(struct thread *t, int64_t ms);
 void thread_wake(struct thread *t);
 /* Asks the thread to stop and wakes it from thread_wait; the owner ends any other wait. */

@@ -625,7 +625,7 @@ def test_a_followed_node_that_stands_still(truthful, how, words):
         middle.stands = {"silent": middle.origin.silent(), "drip": drip, "endless head": middle.origin.endless(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 100)}[how]
         b.env.update(faster(10))
         b.start()
-        eventually(lambda: re.search(f"shared-away: {AWAY}the followed node does not answer: ({words})", b.log()), "it says so", within=90)
+        eventually(lambda: re.search(f"shared-away: {AWAY}the followed node does not respond: ({words})", b.log()), "it says so", within=90)
         assert "shared-unavailable" in reasons(b) and served(b) == before
         b.stop()  # at once
         middle.stands = None

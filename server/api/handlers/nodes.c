@@ -196,13 +196,14 @@ static void report_phase(struct reason_list *t)
                        ? trouble
                        : "this node is still fetching the catalogue; nothing is served yet",
                    copied);
-    else if (s->phase == SHARED_LEFT)
+    else if (s->phase == SHARED_LEFT) {
+        bool copy_fails = trouble != NULL && strcmp(trouble, s->diverged) != 0;
         add_reason(t, "diverged",
-                   "%s; this node is copying the shared catalogue again; until it has, it serves "
-                   "the pages that it has and %s%s",
-                   trouble != NULL ? trouble : "this node has diverged", nodes_writes_word(s),
-                   copied);
-    else if (s->phase == SHARED_TOO_OLD)
+                   "%s; this node is copying the shared catalogue again%s%s; until it has, it "
+                   "serves the pages that it has and %s%s",
+                   s->diverged[0] != '\0' ? s->diverged : "this node has diverged",
+                   copy_fails ? ": " : "", copy_fails ? trouble : "", nodes_writes_word(s), copied);
+    } else if (s->phase == SHARED_TOO_OLD)
         add_reason(
             t, "upgrade-needed",
             "the other nodes run a newer release, whose catalogue this one cannot apply: upgrade "
