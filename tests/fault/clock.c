@@ -34,7 +34,7 @@ static int (*_Atomic real_clock_gettime)(clockid_t, struct timespec *);
 #define REAL(name)                                                                                 \
     static __typeof__(name) *_Atomic real;                                                         \
     if (real == NULL)                                                                              \
-    real = (__typeof__(real))dlsym(RTLD_NEXT, #name)
+    real = dlsym(RTLD_NEXT, #name)
 
 static int64_t ns_of(const struct timespec *t)
 {
@@ -86,7 +86,7 @@ __attribute__((constructor)) static void begin(void)
     int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     void *page = fd >= 0 ? mmap(NULL, sizeof *ahead, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 
-    real_clock_gettime = (__typeof__(real_clock_gettime))dlsym(RTLD_NEXT, "clock_gettime");
+    real_clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
     if (page != MAP_FAILED)
         ahead = page;
     if (fd >= 0)
@@ -97,7 +97,7 @@ __attribute__((constructor)) static void begin(void)
 int clock_gettime(clockid_t which, struct timespec *out)
 {
     if (real_clock_gettime == NULL) /* a library begins before this one */
-        real_clock_gettime = (__typeof__(real_clock_gettime))dlsym(RTLD_NEXT, "clock_gettime");
+        real_clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
     int result = real_clock_gettime(which, out);
 
     if (result == 0 && ahead != NULL && (which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE))

@@ -81,7 +81,7 @@ static void be_late(void)
     {                                                                                              \
         static __typeof__(name) *_Atomic real;                                                     \
         if (real == NULL)                                                                          \
-            real = (__typeof__(real))dlsym(RTLD_NEXT, #name);                                      \
+            real = dlsym(RTLD_NEXT, #name);                                                        \
         be_late();                                                                                 \
         type result = real arguments;                                                              \
         be_late();                                                                                 \

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SANITIZED
 #define REAL(name) __interceptor_##name
 #else
 #define REAL(name) __libc_##name
@@ -76,8 +76,15 @@ static void *begin_thread(void *context)
 int pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *),
                    void *context)
 {
+#ifdef SANITIZED
+    int __interceptor_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *),
+                                     void *);
     int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
-        (__typeof__(real))dlsym(RTLD_NEXT, "pthread_create");
+        __interceptor_pthread_create;
+#else
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+        dlsym(RTLD_NEXT, "pthread_create");
+#endif
     struct thread *thread = malloc(sizeof *thread);
     if (thread == NULL)
         return EAGAIN;

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <malloc.h>
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SANITIZED
 size_t __sanitizer_get_current_allocated_bytes(void); /* GCC brings no header for it */
 #define HELD_BYTES() __sanitizer_get_current_allocated_bytes()
 #else
