@@ -443,7 +443,8 @@ static void log_catalogue_event(void *context, const char *event, const char *de
     else if (strcmp(event, "clock-behind") == 0)
         log_event(LOG_LEVEL_WARNING, event,
                   "clock skew: the catalogue has changes of %s, which is in the future for this "
-                  "machine's clock. Changes are dated by this clock: correct it if it is wrong",
+                  "machine's clock. Correct the clock that is wrong: this machine's, or another "
+                  "node's, whose changes have its dates",
                   detail);
     else if (strcmp(event, "clock-agrees") == 0)
         log_event(LOG_LEVEL_INFO, event,

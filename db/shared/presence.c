@@ -336,11 +336,12 @@ bool presence_snapshot_is_due(const struct shared_overview *o, bool peers)
             o->head.seq > o->snapshot.position.seq);
 }
 
-/* Reads the copy's position in the log from the copy. */
+/* Reads the copy's position in the log from the copy. Not read-only: SQLite would leave its WAL
+ * beside the copy. */
 static bool read_position(const char *path, struct shared_snapshot *out)
 {
     sqlite3 *db = NULL;
-    bool shared, found = sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE,
+    bool shared, found = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE,
                                          NULL) == SQLITE_OK &&
                          schema_version(db, &out->schema, &shared) &&
                          join_position(db, &out->position) == CATALOGUE_OK;

@@ -167,6 +167,7 @@ def test_a_corrupt_record_is_passed_over_with_a_snapshot(cluster):
     b.start()
     assert "record 1 of the log is corrupt" in b.wait_for_log("shared-diverged: ")[0]
     eventually(lambda: loc("two") in served(b), "a has sent a snapshot", within=120)
+    eventually(lambda: not [name for name in os.listdir(a.folder) if ".snapshot" in name], "its copy is removed")
     eventually(lambda: "diverged" not in reasons(b), "well again", within=60)
     assert b.register(loc("three")).status == 201
     equal(nodes)

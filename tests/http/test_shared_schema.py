@@ -6,7 +6,7 @@ from concurrent import futures
 import pytest
 
 from harness import TOKEN, ask, eventually, sitemapd
-from nodes import Cluster, equal, joined, loc, reasons, served, until_its_end
+from nodes import Cluster, equal, joined, loc, reasons, served, until_applied, until_its_end
 
 
 @pytest.fixture
@@ -87,7 +87,8 @@ def test_a_site_moves_from_one_shared_catalogue_to_another(cluster, beside):
     paths = ("/sitemap_index.xml", "/robots.txt")
     first = {path: page(a, path) for path in paths}
     assert first["/sitemap_index.xml"][0] == 200
-    moved = sitemapd("site", "move", shop, "--server", f"http://{b.admin}", "--to", f"http://{y.admin}", "--finish", env={"SITEMAPD_TOKEN": TOKEN})
+    move = lambda: sitemapd("site", "move", shop, "--server", f"http://{b.admin}", "--to", f"http://{y.admin}", "--finish", env={"SITEMAPD_TOKEN": TOKEN})
+    moved = until_applied([b, y], move, lambda done: "nothing was applied, retry (shared-unavailable)" in done.err)
     assert moved.code == 0, moved
     equal([a, b])
     equal([x, y])

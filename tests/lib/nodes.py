@@ -14,24 +14,37 @@ def loc(name):
     return f"{ORIGIN}/{name}.xml"
 
 
+ended_transactions = {}  # by the path of PostgreSQL's log, up to the last refused write
+
+
+def has_ended_transactions(nodes):
+    """True if PostgreSQL ended a transaction that stood still since the last call."""
+    known = dict(ended_transactions)
+    for path in {node.postgres.log for node in nodes}:
+        with open(path, encoding="utf-8", errors="replace") as log:
+            ended_transactions[path] = log.read().count("due to idle-in-transaction timeout")
+    return any(count != known.get(path, 0) for path, count in ended_transactions.items())
+
+
+def until_applied(nodes, write, refused):
+    """The result of `write()`, which is sent again, as clients do, if it is refused since PostgreSQL ended its transaction:
+    a node that stands still for two seconds in one, as on a machine with much to do, is rolled back (503, nothing applied)."""
+    while refused(result := write()) and has_ended_transactions(nodes):
+        for node in nodes:
+            joined(node)
+    return result
+
+
 class Node(Server):
-    """A server that shares. Its writes are sent again, as clients do, if PostgreSQL ended their transaction: one that stands
-    still for two seconds, as on a machine with much to do, is rolled back (503, nothing applied)."""
+    """A server that shares. Its writes go through until_applied()."""
 
     postgres = None
-    ended_transactions = 0
 
-    def api(self, method, target, *args, **more):
-        reply = super().api(method, target, *args, **more)
-        while method != "GET" and reply.status == 503 and reply.json()["code"] == "shared-unavailable":
-            with open(self.postgres.log, encoding="utf-8", errors="replace") as log:
-                ended = log.read().count("due to idle-in-transaction timeout")
-            if ended == self.ended_transactions:
-                break
-            self.ended_transactions = ended
-            joined(self)
-            reply = super().api(method, target, *args, **more)
-        return reply
+    def api(self, method, *args, **more):
+        send = lambda: super(Node, self).api(method, *args, **more)
+        if method == "GET":
+            return send()
+        return until_applied([self], send, lambda reply: reply.status == 503 and reply.json()["code"] == "shared-unavailable")
 
 
 class Cluster:
