@@ -325,8 +325,8 @@ static const struct setting site_settings[] = {
     {SITE_SETTING("indexnow_key", SETTING_WORD), IN_SITE(indexnow_key),
      .example = "5f1c6a0e7d2b49c8",
      .doc = "Key of 8 to 128 letters, digits and dashes. It is served as /KEY.txt, and IndexNow is "
-            "notified of page URLs of urlsets that are added, changed or removed. Default: no "
-            "notification."},
+            "notified of page URLs that are added, changed or removed in urlsets and in mirrored "
+            "sitemaps served here. Default: no notification."},
     {SITE_SETTING("indexnow_endpoint", SETTING_URL), IN_SITE(indexnow_endpoint),
      .fallback = "https://api.indexnow.org/indexnow",
      .doc = "URL of an IndexNow endpoint; participating search engines share the notifications."},

@@ -142,7 +142,7 @@ static void on_fetch(struct check *check, sqlite3_stmt *row)
 
     if (list < 0 || list > 1 || (list == 1) != (site == 0) || (list == 1 && source == 0))
         check_report(
-            check, "poll of %.300s: belongs to neither an upstream's list nor a sitemap of a site",
+            check, "poll of %.300s: belongs to neither an upstream's index nor a sitemap of a site",
             loc);
     if (source != 0 && sqlite3_column_int(row, 2) == 0)
         check_report(check, "poll of %.300s: its source does not exist", loc);

@@ -31,7 +31,7 @@ struct source_file {
     const char *remarks; /* LISTED: remarks on its page URLs, in the sender's format; NULL: none */
     const char *problem; /* QUARANTINED: a stable word; NULL otherwise */
     const char *detail;  /* a sentence for people; NULL */
-    const char *claim;   /* its lastmod in the upstream's list; NULL: none, or no list */
+    const char *claim;   /* its lastmod in the upstream's index; NULL: none, or no list */
     enum source_file_state state;
     uint64_t device, inode, size;
     int64_t mtime_ns, ctime_ns; /* by the file system */

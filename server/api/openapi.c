@@ -124,8 +124,8 @@ static const struct standard {
      "WWW-Authenticate", NULL},
     {403, needs_role, "Forbidden",
      "Permission denied: the token is for another site (`token-of-another-site`), needs a higher "
-     "role (`token-role`), may not change this because it is outside its prefix or registered by "
-     "another (`outside-token-scope`), or needs to be a token for all sites "
+     "role (`token-role`), may not change this because it is outside its prefix or, with `own`, "
+     "registered by another (`outside-token-scope`), or needs to be a token for all sites "
      "(`needs-token-of-all-sites`) or for a whole site (`needs-token-of-whole-site`).",
      NULL, NULL},
     {404, names_one, "NotFound",

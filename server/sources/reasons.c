@@ -90,9 +90,9 @@ bool reasons_of(const struct source_standing *s, reasons_add *add, void *context
                                   "files are rejected; GET /v1/sources shows which and why", add,
                                   context)
                      : add_number(s, "source-problems", s->refused,
-                                  "sitemap of the upstream's list is rejected; GET /v1/sources "
+                                  "sitemap of the upstream's index is rejected; GET /v1/sources "
                                   "shows which and why",
-                                  "sitemaps of the upstream's list are rejected; GET /v1/sources "
+                                  "sitemaps of the upstream's index are rejected; GET /v1/sources "
                                   "shows which and why",
                                   add, context);
     if (s->states != NULL && check_count_bad(s->states) > 0)

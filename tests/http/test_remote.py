@@ -122,8 +122,8 @@ def test_faults_of_children(start):
         assert reasons["source-checks"] == (
             f"shop: {len(outcome)} sitemaps have problems: " + ", ".join(f"{n} {word}" for word, n in bad.items()) +
             "; GET /v1/checks?source=shop&state=empty, and the same for each other state, shows which and why"), ready
-        assert reasons["source-problems"].startswith("shop: 2 sitemaps of the upstream's list are rejected"), ready  # two that the list may not name
-        assert server.log().count(" warning source-file-problem: shop: 2 sitemaps of the upstream's list are rejected; GET /v1/sources/shop shows which and why\n") == 1
+        assert reasons["source-problems"].startswith("shop: 2 sitemaps of the upstream's index are rejected"), ready  # two that the list may not name
+        assert server.log().count(" warning source-file-problem: shop: 2 sitemaps of the upstream's index are rejected; GET /v1/sources/shop shows which and why\n") == 1
         status = sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token})
         assert f"sitemaps listed, {len(outcome) + 2} with a problem" in status.out, status
         # All are listed still, what is dated by its pages is dated; nothing leads to where nobody may look.

@@ -342,7 +342,7 @@ def test_commands_write_as_a_node_does(cluster):
 
 
 def test_a_backup_beside_a_node_is_read_alone(cluster, tmp_path):
-    """docs/several-machines.md, "Bring back the entries of a backup", with the configuration of a node."""
+    """docs/several-machines.md, "Restore the entries of a backup", with the configuration of a node."""
     a = cluster.node("a")
     assert a.register(loc("old")).status == 201
     config, copy, then = (str(tmp_path / name) for name in ("node.conf", "copy.db", "then.db"))

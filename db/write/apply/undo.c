@@ -547,7 +547,7 @@ static bool is_for_undo(struct undo *u, const struct line *line)
 {
     if (!line->has_rows)
         refuse(u, "not-undoable",
-               "only changes of entries and removals of indexes and sites can be undone");
+               "only changes of entries and removals of indexes, urlsets and sites can be undone");
     return u->result->status == CATALOGUE_OK;
 }
 

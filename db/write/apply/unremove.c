@@ -237,8 +237,8 @@ enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
         return status;
     if (index_id == 0)
         refuse(&u, "not-undoable",
-               "removed indexes and sites can be restored for a day; this one is gone or already "
-               "restored");
+               "removed indexes, urlsets and sites can be restored for a day; this one is gone or "
+               "already restored");
     else if (!grant_may(&change->grant, GRANT_ADMIN))
         result_outside(result, NULL,
                        "permission denied: the token's role "

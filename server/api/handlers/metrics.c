@@ -429,9 +429,9 @@ static const struct {
     {"sitemapd_source_upstream_failing", "gauge",
      "1 if the upstream could not be read or is invalid."},
     {"sitemapd_source_upstream_held_removals", "gauge",
-     "Removals from the upstream's list that the shrink guard holds back."},
+     "Removals from the upstream's index that the shrink guard holds back."},
     {"sitemapd_source_upstream_problems", "gauge",
-     "Sitemaps of the upstream's list rejected as invalid."},
+     "Sitemaps of the upstream's index rejected as invalid."},
     {"sitemapd_source_polls_total", "counter", "Polls of the upstream."},
     {"sitemapd_source_next_poll_seconds", "gauge", "When the upstream is polled next, Unix time."},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* sitemapd scan: one pass over a folder of sitemap files, or one poll of an upstream's list,
+/* sitemapd scan: one pass over a folder of sitemap files, or one poll of an upstream's index,
  * without a server. */
 #include <inttypes.h>
 #include <stdio.h>

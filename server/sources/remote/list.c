@@ -135,7 +135,7 @@ static void list_works(struct poll *p)
     pthread_mutex_unlock(&p->remote->lock);
     if (failed) /* from before */
         remote_report(p->remote, 2, "source-scan-works", s->settings->name,
-                      "the upstream's list can be read again");
+                      "the upstream's index can be read again");
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -201,8 +201,8 @@ static void record_scan(struct poll *p, const struct scan_outcome *out)
     if (more_refused)
         remote_report(p->remote, 1, "source-file-problem", s->settings->name,
                       "%" PRIu64 " %s; GET /v1/sources/%s shows which and why", refused,
-                      plural(refused, "sitemap of the upstream's list is rejected",
-                             "sitemaps of the upstream's list are rejected"),
+                      plural(refused, "sitemap of the upstream's index is rejected",
+                             "sitemaps of the upstream's index are rejected"),
                       s->settings->name);
     if (out->result.changed)
         remote_report(p->remote, 2, "source-scanned", s->settings->name,
@@ -241,7 +241,7 @@ static void on_scan(struct poll *p, const struct list_found *found)
     }
     if (found->claims_are_now && !s->claims_are_now)
         remote_report(r, 1, "claims-are-now", s->settings->name,
-                      "the upstream's list dates its sitemaps with the time of each response: "
+                      "the upstream's index dates its sitemaps with the time of each response: "
                       "these dates are ignored");
     p->end.revision = out->result.changed ? out->result.revision : 0;
     s->claims_are_now = found->claims_are_now;
@@ -522,7 +522,7 @@ void list_wait(struct remote *r, struct remote_source *source, int64_t now)
         return;
     source->since = now;
     show_failure(r, source, "host-resting",
-                 "the upstream's list was never read: its host is resting after 429, 503 or a "
+                 "the upstream's index was never read: its host is resting after 429, 503 or a "
                  "failed connection");
 }
 

@@ -187,7 +187,7 @@ static const struct {
     {"PRAGMA foreign_keys = OFF; UPDATE token SET site = 77",
      "table token: 1 row has site 77, which does not exist in table site\n"},
     {INTO_FETCH "VALUES(1, 77, 1, 'x', 9, -1, NULL))",
-     "poll of x: belongs to neither an upstream's list nor a sitemap of a site\npoll of x: its "
+     "poll of x: belongs to neither an upstream's index nor a sitemap of a site\npoll of x: its "
      "source does "
      "not exist\npoll of x: has an unknown state\npoll of x: has a time or a count below 0\n"},
     {INTO_FETCH "VALUES(1, 0, 0, 'https://WWW.example.com/a', 1, 5, x'00'))",
