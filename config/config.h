@@ -227,6 +227,9 @@ const char *config_source_root(const struct config *c, const char *origin, bool 
 /* Sets `root` and `closed` of a folder source that API or command line made; leaves a remote source
  * unchanged. */
 void config_open_source(const struct config *c, const char *origin, struct source_settings *made);
+/* Reads a site's robots_file; the caller frees the text. NULL: it must not be served; `why` gets a
+ * static sentence that follows its name. Thread safe. */
+char *config_robots_read(const char *path, const char **why);
 /* Checks settings against each other. True if the configuration can be served. */
 bool config_validate(const struct config *c, config_report *report, void *context);
 /* Whether this server is a node of a shared catalogue. */

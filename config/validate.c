@@ -14,6 +14,7 @@
 #include "server/base/str.h"
 #include "server/rules/entry.h"
 #include "server/rules/host_map.h"
+#include "server/rules/robots.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
@@ -95,7 +96,7 @@ static void check_repeated(const char *const *texts, size_t count, const char *w
             }
 }
 
-static void check_file(const char *key, const char *path, struct mistakes *m)
+static bool check_file(const char *key, const char *path, struct mistakes *m)
 {
     struct stat found;
 
@@ -103,14 +104,39 @@ static void check_file(const char *key, const char *path, struct mistakes *m)
         mistakes_add(m, "%s %s cannot be read: %s", key, path, strerror(errno));
     else if (!S_ISREG(found.st_mode))
         mistakes_add(m, "%s %s is not a file", key, path);
+    else
+        return true;
+    return false;
+}
+
+char *config_robots_read(const char *path, const char **why)
+{
+    size_t len = 0;
+    char *text = file_read(path, FILE_PLAIN, ROBOTS_MAX_BYTES + 1, &len, NULL);
+
+    if (text != NULL)
+        robots_repair_comments(text, len);
+    /* The same check as for a robots.txt that is set by the API or the command line. */
+    *why = text == NULL ? strerror(errno) : robots_fault(text, len);
+    if (*why == NULL)
+        return text;
+    free(text);
+    return NULL;
 }
 
 static void check_robots_file(const struct config_site *site, struct mistakes *m)
 {
-    if (!site->robots)
+    const char *path = site->robots_file, *why;
+
+    if (!site->robots) {
         mistakes_add(m, "robots_file cannot be combined with robots = no");
-    else
-        check_file("robots_file", site->robots_file, m);
+    } else if (check_file("robots_file", path, m)) {
+        char *text = config_robots_read(path, &why);
+
+        if (text == NULL)
+            mistakes_add(m, "robots_file %s %s", path, why);
+        free(text);
+    }
 }
 
 /* The form of a key: https://www.indexnow.org/documentation */

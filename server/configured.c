@@ -408,17 +408,11 @@ struct policies {
 
 static char *read_robots(const char *path)
 {
-    size_t len = 0;
-    char *text = file_read(path, FILE_PLAIN, ROBOTS_MAX_BYTES + 1, &len, NULL);
-    if (text != NULL)
-        robots_repair_comments(text, len);
-    /* The same check as for a robots.txt that is set by the API or the command line. */
-    const char *why = text == NULL ? strerror(errno) : robots_fault(text, len);
-    if (why == NULL)
-        return text;
-    log_failure(path, "robots_file: %s", why);
-    free(text);
-    return NULL;
+    const char *why;
+    char *text = config_robots_read(path, &why);
+    if (text == NULL)
+        log_failure(path, "robots_file: %s", why);
+    return text;
 }
 
 static void policies_free(struct publish_policies *public)
@@ -439,8 +433,10 @@ struct publish_policies *configured_policies(struct config *config)
     for (size_t i = 0; i < config->site_count; i++)
         alias_count += config->sites[i].alias_count;
     struct policies *p = calloc(1, sizeof *p);
-    if (p == NULL)
+    if (p == NULL) {
+        log_failure("configuration", "out of memory");
         return NULL;
+    }
     p->config = config_ref(config);
     p->public = (struct publish_policies){
         .strict_host = config->strict_host,
@@ -451,8 +447,10 @@ struct publish_policies *configured_policies(struct config *config)
     };
     p->robots = calloc(config->site_count + 1, sizeof *p->robots);
     p->aliases = calloc(alias_count + 1, sizeof *p->aliases);
-    if (p->public.sites == NULL || p->robots == NULL || p->aliases == NULL)
+    if (p->public.sites == NULL || p->robots == NULL || p->aliases == NULL) {
+        log_failure("configuration", "out of memory");
         goto failed;
+    }
 
     struct publish_alias *alias = p->aliases;
     for (size_t i = 0; i < config->site_count; i++) {

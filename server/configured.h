@@ -22,8 +22,8 @@ bool bootstrap_sites(struct catalogue *c, const struct config *config, bool star
 bool bootstrap_token(struct catalogue *c, const struct config *config);
 
 /* The configured aliases and robots files of the sites, in the publisher's form; reads the files.
- * Holds a reference of `config`. Freed by its own `free`. NULL: a file cannot be read, which is
- * logged, or out of memory. */
+ * Holds a reference of `config`. Freed by its own `free`. NULL, logged: a file cannot be read,
+ * or out of memory. */
 struct publish_policies *configured_policies(struct config *config);
 
 /* The crawlers that are built in and those of the configuration; reads the files of address ranges.

@@ -642,7 +642,7 @@ static bool start_publisher(struct app *app)
     struct publish_policies *policies = configured_policies(config);
     struct str store = STR_INIT;
     if (policies == NULL)
-        return lack_memory();
+        return false;
     str_append_format(&store, "%s.pages", config->database);
     struct publisher_options options = {
         .catalogue = app->catalogue,

@@ -526,9 +526,8 @@ static void wait_for_something(struct source *s, int64_t due)
     int64_t now = clock_now_ms();
     if (now >= s->look_at) {
         s->look_at = now + LOOK_MS;
-        bool touched = look_at_state(s, now);
-        /* Only until it is found: further checks must not delay the scan. */
-        if (touched || (s->failures == 0 && s->settle_at == 0 && folder_is_replaced(&s->folder)))
+        bool again = look_at_state(s, now) || (s->failures == 0 && folder_is_replaced(&s->folder));
+        if (again && s->settle_at == 0) /* only files that change delay a scan that is due */
             unrest(s, now);
     }
 }

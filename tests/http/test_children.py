@@ -297,11 +297,13 @@ def test_a_copy_that_cannot_be_fetched_is_503_and_not_404(world):
     server.start()
     reply = world.get("/a.xml")
     assert reply.status == 503 and reply["Retry-After"]
+    assert eventually(world.reasons, "it is reported") == {"source-checks"}
     world.origin.answers["/a.xml"] = world.origin.silent()
     reply = world.get("/a.xml")
     assert reply.status == 503 and reply["Retry-After"], "an origin that never answers keeps nobody for long"
     world.origin.answers["/a.xml"] = answer(200, urlset(world.base + "/page"))
     eventually(lambda: world.get("/a.xml").status == 200, "it is there again", 180)
+    eventually(lambda: not world.reasons(), "which is known")
 
 
 @pytest.mark.faster(2)  # likewise

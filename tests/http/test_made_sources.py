@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """Sources made by API and command line: what they may read, whose they are, and that they run at once."""
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -261,6 +262,27 @@ def test_a_source_that_cannot_run_stops_no_other(w):
     w.server.wait_for_log("reloaded")
     assert w.patch("shop", token=w.site, url=ORIGIN + "/shop/").status == 200
     assert w.scan("shop", token=w.site).status == 200
+
+
+@pytest.mark.parametrize("how", ["entry", "list", "undo"])
+def test_changes_of_another_site_under_its_name_do_not_wake_it(w, how):
+    """Each would be a scan, and an unconditional request of an upstream."""
+    assert w.post(token=w.site).status == 201 and w.scan("shop").status == 200
+    def touched():
+        with contextlib.closing(sqlite3.connect(w.server.database)) as db:
+            return db.execute("SELECT touched FROM source_state JOIN source ON id = source WHERE name = 'shop'").fetchone()[0]
+
+    before, loc, lists = touched(), OTHER + "/x.xml", f"/v1/sitemaps?index={OTHER}/sitemap_index.xml&max_removed=9"
+    api = lambda *args: w.server.api(*args, token=w.other)
+    assert api("POST", "/v1/sitemaps?source=shop", {"loc": loc}).status == 201
+    if how == "entry":
+        assert api("DELETE", "/v1/sitemaps?loc=" + loc).status == 204
+    elif how == "list":
+        assert api("PUT", lists + "&source=*", [{"loc": OTHER + "/y.xml"}]).status == 200
+    else:
+        revision = api("GET", "/v1/history?limit=1").json()["changes"][0]["revision"]
+        assert api("POST", f"/v1/history/{revision}/undo?max_removed=9").status == 200
+    assert touched() == before
 
 
 def test_a_token_of_one_site_keeps_to_it(w):

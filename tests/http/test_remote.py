@@ -671,6 +671,44 @@ def test_a_list_is_read_after_an_undo_under_a_freeze(start):
         eventually(lambda: body(server, origin).count("<loc>") == 2, "it is read again at the thaw")
 
 
+def test_connect_is_for_the_entries_of_its_own_site(start):
+    """It may be an inner address. Another site's entries on that host, which a token may add, are requested as by anybody."""
+    with Origin() as origin:
+        inner, other = "http://inner.example", "http://other.example"
+        origin.answers.update({f"/{name}.xml": answer(200, urlset(inner + "/page")) for name in ("own", "other")})
+        server = start(sites=(), config=f'{SETTINGS}[site "n"]\norigin = {inner}\nconnect = {origin.address}:{origin.port}\ncheck = yes\n')
+        assert server.api("POST", "/v1/sites", {"origin": other, "cross_hosts": ["inner.example"], "check": True}).status == 201
+        for name, host in (("own", inner), ("other", other)):
+            assert server.api("POST", "/v1/sitemaps", {"loc": f"{inner}/{name}.xml", "index": host + "/sitemap_index.xml"}).status == 201
+        state = lambda name: server.api("POST", f"/v1/checks?loc={quote(f'{inner}/{name}.xml')}").json().get("check", {}).get("state")
+        eventually(lambda: state("own") == "good", "by connect")
+        eventually(lambda: state("other") == "unreachable", "by its name, which has no address")
+        assert "/other.xml" not in origin.paths()
+
+
+@pytest.mark.parametrize("status, state", [(200, "good"), (500, "unreachable")])
+def test_a_sitemap_that_an_undo_restored_is_removed_at_the_thaw(start, status, state):
+    """The list does not have it any more; it was read before (200), or never (500)."""
+    with Origin() as origin:
+        base, server = mirror(start, origin, *(f"/{name}.xml" for name in "abcde"), poll="24h")
+        origin.answers["/f.xml"] = origin.answers["/a.xml"]
+        origin.answers["/e.xml"] = answer(status, urlset(base + "/page"))
+        lists = lambda names: origin.answers.update({"/list.xml": answer(200, index(*(f"{base}/{name}.xml" for name in names)))})
+        listed = lambda: re.findall(r"/(.)\.xml</loc>", body(server, origin))
+        eventually(lambda: len(listed()) == 5, "all are listed")
+        polled = lambda: [check["loc"] for check in server.api("GET", f"/v1/checks?limit=9&state={state}").json()["checks"]]
+        eventually(lambda: base + "/e.xml" in polled(), "it was polled")
+        lists("abcd")
+        assert server.api("POST", "/v1/sources/shop/scan").json()["removed"] == 1
+        revision = next(change["revision"] for change in server.api("GET", "/v1/history?kind=scan").json()["changes"] if change["removed"] == 1)
+        assert server.cli("freeze", base + "/sitemap_index.xml").code == 0
+        assert server.api("POST", f"/v1/history/{revision}/undo").json()["created"] == 1
+        assert sorted(listed()) == list("abcde")
+        lists("abcf")
+        assert server.cli("thaw", base + "/sitemap_index.xml").code == 0
+        eventually(lambda: sorted(listed()) == list("abcf"), "as the list has it")
+
+
 def test_a_sitemap_with_pages_of_another_host_is_polled_soon_after_the_site_has_that_host(start, tmp_path):
     clock, ahead = Clock(tmp_path), [0]
     with Origin() as origin:

@@ -369,7 +369,7 @@ def test_a_follower_that_starts_first(cluster):
     """The node is not there yet."""
     port = free_port()
     b = follower(cluster, "b", f"http://127.0.0.1:{port}")
-    eventually(lambda: "the followed node does not answer" in reasons(b).get("joining", ""), "it waits")
+    eventually(lambda: "the followed node does not respond" in reasons(b).get("joining", ""), "it waits")
     assert ready(b)[0] == 503
     token = cluster.folder / "b-token"
     a = cluster.node("a", "--admin-listen", f"127.0.0.1:{port}", env={"SITEMAPD_SHARED_PEER_TOKEN_FILE": str(token)})

@@ -77,8 +77,9 @@ bool source_settings_are_sound(const struct source_settings *made, char *why, si
 APPLY(source_remove, change_source_remove);
 /* Something else than a scan changed entries of this source, or of any source of the site: a folder
  * is scanned soon, and the next poll of a list is unconditional, so that the source finds the
- * difference. */
-enum catalogue_status source_touch(struct tx *tx, int64_t source);
+ * difference. Not a source that API or command line created for another site, whose name a token
+ * of this site used. */
+enum catalogue_status source_touch(struct tx *tx, int64_t site_id, int64_t source);
 enum catalogue_status sources_touch(struct tx *tx, int64_t site_id);
 enum catalogue_status apply_crawlers(struct tx *tx, const struct change_crawlers *kept);
 enum catalogue_status apply_crawlers_report(struct tx *tx, const struct change_crawlers *kept);

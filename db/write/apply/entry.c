@@ -946,7 +946,7 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
 
     status = put_remove(tx, found.index, &found.row, found.loc);
     if (status == CATALOGUE_OK)
-        status = source_touch(tx, found.row.source);
+        status = source_touch(tx, site_id, found.row.source);
     if (status == CATALOGUE_OK)
         status = put_record(tx, site_id, found.loc, &found.row, &result->entry);
     result->removed = 1;

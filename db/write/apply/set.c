@@ -81,7 +81,7 @@ static enum catalogue_status touch_owner(struct replace *r, int64_t source)
     if (r->touched_count++ == TOUCHED_MOST)
         return sources_touch(r->tx, r->index->site_id);
     r->touched[r->touched_count - 1] = source;
-    return source_touch(r->tx, source);
+    return source_touch(r->tx, r->index->site_id, source);
 }
 
 /* One segment at a time, since SQLite keeps all rows of RETURNING in memory. */

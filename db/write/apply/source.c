@@ -423,11 +423,11 @@ enum catalogue_status apply_source_put(struct tx *tx, const struct change *chang
     return status;
 }
 
-enum catalogue_status source_touch(struct tx *tx, int64_t source)
+enum catalogue_status source_touch(struct tx *tx, int64_t site_id, int64_t source)
 {
     enum catalogue_status status =
-        tx_run(tx, ST_SOURCE_TOUCH, source, (sqlite3_int64)tx->revision + 1);
-    return status == CATALOGUE_OK ? tx_run(tx, ST_LIST_FETCH_AGAIN, source) : status;
+        tx_run(tx, ST_SOURCE_TOUCH, site_id, source, (sqlite3_int64)tx->revision + 1);
+    return status == CATALOGUE_OK ? tx_run(tx, ST_LIST_FETCH_AGAIN, site_id, source) : status;
 }
 
 enum catalogue_status sources_touch(struct tx *tx, int64_t site_id)

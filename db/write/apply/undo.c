@@ -53,7 +53,7 @@ struct undo {
     bool since;                      /* it was changed since */
     bool sourced;                    /* a source made one of the changes */
     bool anywhere;                   /* entries whose position is taken get another one */
-    int64_t touched;                 /* the last source that was touched; mostly one */
+    int64_t touched, touched_site;   /* the last source that was touched; mostly one */
 };
 
 static bool is_to_end(const struct undo *u)
@@ -209,10 +209,11 @@ static enum catalogue_status remove_row(struct undo *u, const struct put_row *no
 
 static enum catalogue_status touch(struct undo *u, const struct put_row *row)
 {
-    if (!row->found || row->source == u->touched)
+    if (!row->found || (row->source == u->touched && u->site == u->touched_site))
         return CATALOGUE_OK;
     u->touched = row->source;
-    return source_touch(u->tx, row->source);
+    u->touched_site = u->site;
+    return source_touch(u->tx, u->site, row->source);
 }
 
 static void count(struct undo *u, bool was, bool is)
@@ -638,7 +639,7 @@ static enum catalogue_status check_group(struct undo *u, struct occupancy_index 
     if (status == CATALOGUE_OK && u->of_split && !u->result->more)
         status = tx_run(u->tx, ST_SPLIT_FETCH_AGAIN, u->split_by);
     if (status == CATALOGUE_OK && u->of_split && !u->result->more)
-        status = source_touch(u->tx, u->split_by);
+        status = source_touch(u->tx, i->site->id, u->split_by);
     return status;
 }
 

@@ -423,16 +423,18 @@ static void requeue(struct poll *p, uint32_t wait_s)
                 (struct due){p->record.id, (uint32_t)p->now + wait_s, p->record.interval_s});
 }
 
-/* A poll only for a copy that found the known content, or nothing good, changes nothing in the
- * catalogue. (In a shared catalogue each result would be a write on all nodes.) False: settle it
- * like any other poll. */
+/* A poll only for a copy that found the known content changes nothing in the catalogue, nor does
+ * one that found nothing good, which is known, or is for the node that polls by schedule to find
+ * out. (In a shared catalogue each result would be a write on all nodes.) False: settle it like any
+ * other poll. */
 static bool settle_copy(struct poll *p, const struct child_verdict *v, struct remote *r,
                         const struct fetch_reply *reply, const struct sitemap_file *file)
 {
     bool good = v->state == CHECK_GOOD && file != NULL;
     bool known = good && p->record.state == CHECK_GOOD && p->record.hash[0] == file->hash[0] &&
                  p->record.hash[1] == file->hash[1];
-    if (p->ask == NULL || p->ask->copied == NULL || (good && !known))
+    bool news = good ? !known : p->record.state == CHECK_GOOD && r->leads;
+    if (p->ask == NULL || p->ask->copied == NULL || news)
         return false;
     if (known)
         keep_copy(p, file, NULL);

@@ -231,18 +231,25 @@ static bool make_reader(struct poll *p)
     return p->verifier != NULL;
 }
 
+/* What a token may have created is requested like by anyone else: a source, or an entry on a host
+ * that its own site declared. */
+static bool may_use(const struct poll *p, const struct remote_site *site)
+{
+    if (p->source != NULL)
+        return p->source->settings->managed;
+    return p->site != NULL && strcmp(p->site->origin, site->origin) == 0;
+}
+
 const char *poll_connect(const struct poll *p, const struct url *url, bool *looks)
 {
     const struct remote_bounds *bounds = &p->remote->plan->bounds;
     *looks = p->source != NULL && p->source->settings->public_check;
     if (is_own_origin(p, url) && p->source->settings->connect != NULL)
         return p->source->settings->connect;
-    /* A source that a token created is requested like by anyone else. */
-    bool open = p->source == NULL || p->source->settings->managed;
-    for (size_t i = 0; open && i < bounds->site_count; i++) {
+    for (size_t i = 0; i < bounds->site_count; i++) {
         const struct remote_site *site = &bounds->sites[i];
         if (strlen(site->origin) == url->origin_len &&
-            memcmp(site->origin, url->text, url->origin_len) == 0) {
+            memcmp(site->origin, url->text, url->origin_len) == 0 && may_use(p, site)) {
             *looks = site->public_check;
             return site->connect;
         }

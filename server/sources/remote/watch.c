@@ -20,6 +20,7 @@
 #define FOLLOW_REST_MS   10000
 #define SPREAD_RATE      0.8
 #define RETRY_REJECTED_S 60
+#define READ_AGAIN_S     10 /* after the last poll: other sites' changes count, too */
 
 struct gather {
     struct remote *remote;
@@ -286,7 +287,8 @@ static void look_at_lists(struct remote *r, struct catalogue_view *view)
             continue;
         s->frozen = false;
         s->whole = true;
-        s->next_at = run_now(r);
+        int64_t now = run_now(r), at = s->status.polled_at + READ_AGAIN_S;
+        s->next_at = at > now && at <= now + READ_AGAIN_S ? at : now;
     }
 }
 
