@@ -239,7 +239,8 @@ bool auth_still_holds(const struct app_context *app, struct request *request)
     return still;
 }
 
-bool auth_may_own(const struct app_context *app, struct request *request, const char *name)
+bool auth_may_own(const struct app_context *app, struct request *request, const char *field,
+                  const char *name)
 {
     if (request->grant.site_id == 0 || strcmp(name, request->token_name) == 0)
         return true;
@@ -257,7 +258,7 @@ bool auth_may_own(const struct app_context *app, struct request *request, const 
     }
     publisher_page_map_done(routing);
     if (taken)
-        errors_reply_rule(&request->reply, RULE_ALL_SITES, "source",
+        errors_reply_rule(&request->reply, RULE_ALL_SITES, field,
                           "permission denied: another token has this name; only a token for all "
                           "sites may use it");
     return !taken;

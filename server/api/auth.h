@@ -46,7 +46,8 @@ bool auth_holds(const struct registry *registry, struct request *request, int64_
  * itself or under a name that no other token for the site has, so that an answer never shows its
  * entries as those of another token. False, with the reply filled (403). By the registry in memory;
  * thread safe. */
-bool auth_may_own(const struct app_context *app, struct request *request, const char *name);
+bool auth_may_own(const struct app_context *app, struct request *request, const char *field,
+                  const char *name);
 
 /* Whether the request has the token of the nodes (app->peer_token_sha256). False, with the reply
  * filled (401, 429). Thread safe. */

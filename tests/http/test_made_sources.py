@@ -288,6 +288,8 @@ def test_changes_of_another_site_under_its_name_do_not_wake_it(w, how):
 def test_a_token_of_one_site_keeps_to_it(w):
     assert w.post(token=w.site).status == 201
     assert w.scan("shop").status == 200
+    w.token("boss")  # for all sites: entries of a source of this name would be that token's
+    problem(w.post("boss", token=w.site), 403, "needs-token-of-all-sites", "name")
     # Of the other site: neither seen nor touched.
     assert w.names(w.other) == []
     problem(w.server.api("GET", "/v1/sources/shop", token=w.other), 404, "not-found")

@@ -815,7 +815,7 @@ static bool read_source(struct call *call, const char *source)
         return true;
     call->change.source = source;
     if (entry_check_name(source, strlen(source)) == RULE_OK)
-        return auth_may_own(call->app, call->request, source);
+        return auth_may_own(call->app, call->request, "source", source);
     errors_reply_rule(&call->request->reply, RULE_NAME, "source", NULL);
     return false;
 }

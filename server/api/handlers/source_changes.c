@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/api/auth.h"
 #include "server/api/call.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
@@ -260,6 +261,9 @@ enum handled sources_post(void *context, struct request *request)
                       "the configuration file has a source of this name");
         return HANDLED;
     }
+    /* Its entries would be those of the token. */
+    if (!auth_may_own(app, request, "name", fields[FIELD_NAME].text))
+        return HANDLED;
     self->call.settles_sources = true;
     self->call.refuse = refuse_made;
     return call_write(&self->call, answer_made);
