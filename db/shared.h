@@ -111,8 +111,8 @@ struct shared_state {
     bool synchronous;     /* a standby of PostgreSQL also has every acknowledged write */
     int64_t refused_ms;   /* how long the log has rejected writes; 0: it does not */
     int64_t waiting_ms;   /* how long a commit in PostgreSQL has waited for a synchronous standby */
-    int64_t trip_us; /* median of the last round trips to PostgreSQL; a write needs at least two; 0:
-                        not known yet */
+    int64_t trip_us;     /* the shortest of the last round trips to PostgreSQL, since a busy machine
+                            makes some longer; a write needs at least two; 0: not known yet */
     int64_t namesake_ms; /* how long a node of the same name has been connected; 0: none is */
     /* Sentences that say what is wrong; "": nothing. */
     char trouble[256]; /* public: without names and addresses of PostgreSQL */

@@ -42,21 +42,6 @@ struct standing_now standing_now(struct standing *s)
     return now;
 }
 
-static int compare_trips(const void *a, const void *b)
-{
-    int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
-    return (one > other) - (one < other);
-}
-
-static int64_t median_trip(const struct standing *s)
-{
-    int64_t sorted[STANDING_TRIPS];
-    size_t count = s->trip_count < STANDING_TRIPS ? s->trip_count : STANDING_TRIPS;
-    memcpy(sorted, s->trips_us, sizeof sorted);
-    qsort(sorted, count, sizeof *sorted, compare_trips);
-    return sorted[count / 2];
-}
-
 void standing_state(struct standing *s, struct shared_state *out)
 {
     int64_t now_ms = clock_now_ms();
@@ -73,8 +58,10 @@ void standing_record_trip(struct standing *s, int64_t us)
 {
     pthread_mutex_lock(&s->lock);
     s->trips_us[s->trip_count++ % STANDING_TRIPS] = us;
-    if (s->trip_count >= STANDING_TRIPS / 2)
-        s->state.trip_us = median_trip(s);
+    for (size_t i = 0; i < STANDING_TRIPS; i++)
+        us = i < s->trip_count && s->trips_us[i] < us ? s->trips_us[i] : us;
+    if (s->trip_count > STANDING_TRIPS / 2) /* the first ones are slow */
+        s->state.trip_us = us;
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -14,7 +14,7 @@
 #include "db/shared/log.h"
 #include "db/status.h"
 
-#define STANDING_TRIPS 9
+#define STANDING_TRIPS 5
 
 /* The writer's and the lookout's connection to the log: either may fail alone. */
 #define STANDING_LINES 2

@@ -844,7 +844,7 @@ static void append_shared(struct str *out, struct catalogue *c)
     metric_sample(out, "sitemapd_shared_failing_seconds", LABELS("what", "snapshot"),
                   (uint64_t)(s.snapshot.ms / 1000));
     metric_family(out, "sitemapd_shared_round_trip_seconds", "gauge",
-                  "Median of the last round trips to PostgreSQL, of which a write needs two.");
+                  "Shortest of the last five round trips to PostgreSQL; a write needs two.");
     metric_sample_ms(out, "sitemapd_shared_round_trip_seconds", NO_LABELS,
                      (uint64_t)((s.trip_us + 500) / 1000));
     metric_gauge(out, "sitemapd_shared_upgrade_pending",
