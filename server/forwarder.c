@@ -2,10 +2,11 @@
 /* One thread with a loop of requests. Limits:
  *
  *     MOST         requests at once, a share for one site's tokens (site_table.h); the rest wait in
- * order, as many as the listener allows (admin.max_suspended) LISTS_MOST   of these: lists, which
- * take long; a share for one site's tokens TIMEOUT_MS   for a request: a list of a million lines
- * takes minutes ANSWER_MOST  bytes of a response; the rows of a dry run are the longest STOP_MS for
- * requests that are under way when the server stops
+ *                  order, as many as the listener allows (admin.max_suspended)
+ *     LISTS_MOST   of these: lists, which take long; a share for one site's tokens
+ *     TIMEOUT_MS   for a request: a list of a million lines takes minutes
+ *     ANSWER_MOST  bytes of a response; the rows of a dry run are the longest
+ *     STOP_MS      for requests that are under way when the server stops
  *
  * A node that is down or hangs does not report that. So while requests are under way, /healthz is
  * requested as well; after MISSES_MOST failures in a row all requests fail, and nothing is sent to
