@@ -140,8 +140,9 @@ const struct setting config_settings[] = {
      .doc = "Maximum number of writes that may wait for their turn."},
     {"catalogue", "shrink_guard", SETTING_PERCENT, IN(shrink_guard_percent), .max = 100,
      .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
-     .doc = "Share of an index, or of the part that a replace covers, that one change may remove; "
-            "a larger removal is rejected or held back. 0 turns this off."},
+     .doc =
+         "Share by which one change may shrink an index, or the part that a replace covers; more "
+         "is rejected or held back. 0 turns this off."},
 
     {"shared", "database", SETTING_POSTGRES, IN(shared_database), FILE_AND("SITEMAPD_SHARED"),
      .example = "postgresql://sitemapd@db1.internal,db2.internal/sitemapd",
@@ -318,7 +319,8 @@ static const struct setting site_settings[] = {
      .doc = "Poll the registered sitemaps and report those that are broken."},
     {SITE_SETTING("connect", SETTING_ADDRESS), IN_SITE(connect), .example = "192.0.2.7:443",
      .doc = "Address and port of the web server that has the site's sitemaps, if the site's name "
-            "already points to this server; polls connect there."},
+            "already points to this server; polls of the site's entries and of configured "
+            "sources connect there."},
     {SITE_SETTING("public_check", SETTING_BOOL), IN_SITE(public_check), .fallback = "yes",
      .doc = "With connect: also fetch sitemaps, a few of each source a day, from their public "
             "address, and report those that differ (public-differs)."},

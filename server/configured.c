@@ -12,11 +12,9 @@
 #include <unistd.h>
 
 #include "server/api/handlers/handlers.h"
-#include "server/base/file.h"
 #include "server/base/str.h"
 #include "server/crypto/token.h"
 #include "server/log/log.h"
-#include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
 #define FIRST_TOKEN_NAME "first"

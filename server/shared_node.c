@@ -178,8 +178,8 @@ static void update_poll_lead(struct shared_node *n)
  *
  * One of the nodes that are near PostgreSQL and advertise an address leads the writes (by a lease),
  * and reports that. A node that is far forwards its writes to the leader as soon as it knows it. If
- * the leader dies, forwarding fails until another node reports that it leads. The median round trip
- * decides what is near and what is far. */
+ * the leader dies, forwarding fails until another node reports that it leads. The shortest of the
+ * last round trips decides what is near and what is far. */
 
 #define FAR_US  5000
 #define NEAR_US 4000 /* a far node is near again below this */

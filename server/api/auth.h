@@ -44,8 +44,8 @@ bool auth_holds(const struct registry *registry, struct request *request, int64_
 
 /* Whether what the request writes may be owned by `name` (?source=): a token for one site writes as
  * itself or under a name that no other token for the site has, so that an answer never shows its
- * entries as those of another token. False, with the reply filled (403). By the registry in memory;
- * thread safe. */
+ * entries as those of another token. False, with the reply filled (403; `field` has the name). By
+ * the registry in memory; thread safe. */
 bool auth_may_own(const struct app_context *app, struct request *request, const char *field,
                   const char *name);
 

@@ -526,8 +526,9 @@ static void wait_for_something(struct source *s, int64_t due)
     int64_t now = clock_now_ms();
     if (now >= s->look_at) {
         s->look_at = now + LOOK_MS;
-        bool again = look_at_state(s, now) || (s->failures == 0 && folder_is_replaced(&s->folder));
-        if (again && s->settle_at == 0) /* only files that change delay a scan that is due */
+        bool touched = look_at_state(s, now);
+        /* Only files that change delay a scan that is due. */
+        if (s->settle_at == 0 && (touched || (s->failures == 0 && folder_is_replaced(&s->folder))))
             unrest(s, now);
     }
 }

@@ -433,7 +433,7 @@ def test_a_list_that_was_never_read_is_seen_in_the_file(start):
         outcome = eventually(lambda: (found := server.cli("status")) and "failing: " in found.out and found, "it is seen")
         assert "  shop " in outcome.out and "scanned never; not declared here" in outcome.out, outcome
         server.stop()
-        assert server.cli("source", "remove", "shop").out == "shop: removed; its entries stay; any sitemaps that were served for it are 404 now\n"
+        assert server.cli("source", "remove", "shop").out == "shop: removed; its entries stay; sitemaps served for it are 404 until another source serves them\n"
         assert "  shop " not in server.cli("status").out
 
 

@@ -891,7 +891,7 @@ def test_a_source_with_another_name_takes_the_entries_over(world):
     lost = world.server.cli("status")  # of the file, without a configuration
     assert "  files " in lost.out and "not declared here: --config FILE or --server URL shows whether a server reads it; if none does, remove it with `sitemapd source remove`" in lost.out, lost
     removed = world.server.cli("source", "remove", "files")
-    assert (removed.code, removed.out) == (0, "files: removed; its entries stay; any sitemaps that were served for it are 404 now\n"), removed
+    assert (removed.code, removed.out) == (0, "files: removed; its entries stay; sitemaps served for it are 404 until another source serves them\n"), removed
     assert world.server.cli("source", "remove", "files").err == "sitemapd: files: source not found\n"
     assert "  files " not in world.server.cli("status").out
     world.folder.put("a.xml", mtime=OLD + 200)  # touched, and not changed

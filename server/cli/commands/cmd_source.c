@@ -197,9 +197,9 @@ int command_source_remove(struct cli *cli)
 
     append_address(&target, name);
     if (status == EXIT_DONE)
-        return session_do(
-            cli, "DELETE", &target, NULL, name,
-            "removed; its entries stay; any sitemaps that were served for it are 404 now");
+        return session_do(cli, "DELETE", &target, NULL, name,
+                          "removed; its entries stay; sitemaps served for it are 404 until another "
+                          "source serves them");
     str_done(&target);
     return status;
 }

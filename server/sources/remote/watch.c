@@ -20,7 +20,7 @@
 #define FOLLOW_REST_MS   10000
 #define SPREAD_RATE      0.8
 #define RETRY_REJECTED_S 60
-#define READ_AGAIN_S     10 /* after the last poll: other sites' changes count, too */
+#define READ_AGAIN_S     10
 
 struct gather {
     struct remote *remote;
@@ -257,20 +257,26 @@ static bool may_be_accepted(const struct remote *r, const struct remote_source *
     return rejected && s->registry_seen != r->registry->registry_revision;
 }
 
-/* Changes of other sites count, too, so a list is not read at each of them. */
-static void retry_rejected(struct remote *r, struct remote_source *s)
+/* The list is due so long after its last poll: changes of other sites count, too, so it is not read
+ * at each of them. */
+static void read_again(struct remote *r, struct remote_source *s, int64_t wait_s)
 {
-    int64_t now = run_now(r), at = s->status.polled_at + RETRY_REJECTED_S;
-    if (s->polling != NULL) { /* it may have begun before the change */
-        atomic_store(&r->look_soon, true);
-        return;
-    }
-    s->registry_seen = r->registry->registry_revision;
+    int64_t now = run_now(r), at = s->status.polled_at + wait_s;
     s->whole = true;
     if (at < now || s->status.polled_at > now)
         at = now;
     if (at < s->next_at)
         s->next_at = at;
+}
+
+static void retry_rejected(struct remote *r, struct remote_source *s)
+{
+    if (s->polling != NULL) { /* it may have begun before the change */
+        atomic_store(&r->look_soon, true);
+        return;
+    }
+    s->registry_seen = r->registry->registry_revision;
+    read_again(r, s, RETRY_REJECTED_S);
 }
 
 /* What a freeze kept from the index is to be in it soon after the thaw: such lists are due. So are
@@ -286,9 +292,7 @@ static void look_at_lists(struct remote *r, struct catalogue_view *view)
         if (!again || remote_is_frozen(r->registry, s->settings))
             continue;
         s->frozen = false;
-        s->whole = true;
-        int64_t now = run_now(r), at = s->status.polled_at + READ_AGAIN_S;
-        s->next_at = at > now && at <= now + READ_AGAIN_S ? at : now;
+        read_again(r, s, READ_AGAIN_S);
     }
 }
 
