@@ -2,6 +2,7 @@
 /* Finds mistakes that no single line shows: settings, sites, sources and tokens that contradict
  * each other, and files that cannot be read. */
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "config/settings.h"
 #include "server/base/file.h"
+#include "server/base/process.h"
 #include "server/base/str.h"
 #include "server/rules/entry.h"
 #include "server/rules/host_map.h"
@@ -63,6 +65,31 @@ static void evaluate_tls(const struct config *c, const char *section, const char
                  cert != NULL ? "tls_key" : "tls_cert");
 }
 
+static void check_user(const struct config *c, struct mistakes *m)
+{
+    const char *user = c->user;
+
+    if (user == NULL || process_find_user(user) != NULL)
+        return;
+    blame(m, c, "server", "user");
+    mistakes_add(m, "user %s: %s", user, errno == 0 ? "user not found" : strerror(errno));
+}
+
+/* The start creates the file, not its folder. */
+static void check_access_log(const struct config *c, struct mistakes *m)
+{
+    char *copy = c->access_log == NULL ? NULL : strdup(c->access_log);
+    const char *folder = copy == NULL ? NULL : dirname(copy);
+    struct stat found;
+
+    blame(m, c, "log", "access_log");
+    if (folder != NULL && stat(folder, &found) != 0)
+        mistakes_add(m, "access_log %s: folder %s: %s", c->access_log, folder, strerror(errno));
+    else if (folder != NULL && !S_ISDIR(found.st_mode))
+        mistakes_add(m, "access_log %s: %s is not a folder", c->access_log, folder);
+    free(copy);
+}
+
 static void check_limits(const struct config *c, struct mistakes *m)
 {
     if (c->max_body_bytes > c->max_bulk_bytes) {
@@ -94,6 +121,20 @@ static void check_repeated(const char *const *texts, size_t count, const char *w
                 mistakes_add(m, "%s %s occurs twice", what, texts[i]);
                 break;
             }
+}
+
+/* The rule that adding an index follows, too (db/write/apply/index.c). */
+static void check_page_names(const struct config_site *site, struct mistakes *m)
+{
+    const char *pattern = site->page_pattern != NULL ? site->page_pattern : PAGE_PATTERN_DEFAULT;
+
+    for (size_t i = 0; i < site->index_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(site->indexes[i], site->indexes[j]) != 0 &&
+                scope_pages_meet(site->indexes[i], pattern, site->indexes[j], pattern,
+                                 site->max_indexes))
+                mistakes_add(m, "the page names of index %s would conflict with those of index %s",
+                             site->indexes[i], site->indexes[j]);
 }
 
 static bool check_file(const char *key, const char *path, struct mistakes *m)
@@ -229,6 +270,7 @@ static void evaluate_site(const struct config *c, const struct config_site *site
                           struct mistakes *m)
 {
     check_repeated(site->indexes, site->index_count, "index", m);
+    check_page_names(site, m);
     check_repeated(site->cross_hosts, site->cross_host_count, "cross_host", m);
     check_repeated(site->host_aliases, site->host_alias_count, "host_alias", m);
     check_aliases(site, m);
@@ -930,6 +972,8 @@ bool config_validate(const struct config *c, config_report *report, void *contex
 
     check_environment_token(c, &m);
     check_listeners(c, &m);
+    check_user(c, &m);
+    check_access_log(c, &m);
     check_limits(c, &m);
     evaluate_shared(c, &m);
     check_fetch(c, &m);

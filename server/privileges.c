@@ -15,16 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "server/base/process.h"
 #include "server/log/log.h"
-
-/* By name or number. */
-static const struct passwd *find_user(const char *user)
-{
-    bool number = user[strspn(user, "0123456789")] == '\0';
-
-    errno = 0;
-    return number ? getpwuid((uid_t)strtoul(user, NULL, 10)) : getpwnam(user);
-}
 
 static void make_folder(const char *database, const struct passwd *who)
 {
@@ -72,7 +64,7 @@ static void drop_capabilities(void)
 
 static bool become_user(const char *user, const char *database)
 {
-    const struct passwd *who = find_user(user);
+    const struct passwd *who = process_find_user(user);
 
     if (who == NULL) {
         log_failure(user, "%s", errno == 0 ? "user not found" : strerror(errno));

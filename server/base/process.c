@@ -3,8 +3,10 @@
 #include "server/base/process.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -84,4 +86,12 @@ bool process_usage_read(struct process_usage *out)
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         out->max_fds = limit.rlim_cur;
     return true;
+}
+
+const struct passwd *process_find_user(const char *user)
+{
+    bool number = user[strspn(user, "0123456789")] == '\0';
+
+    errno = 0;
+    return number ? getpwuid((uid_t)strtoul(user, NULL, 10)) : getpwnam(user);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Memory, descriptors and CPU time of this process, from /proc/self. Never waits for a disk. */
+/* Memory, descriptors and CPU time of this process, from /proc/self. Never waits for a disk.
+ * And the user that it may become. */
 #pragma once
 
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,3 +18,6 @@ struct process_usage {
 
 /* False if /proc is missing. Thread safe. */
 bool process_usage_read(struct process_usage *out);
+/* The user with this name or number; valid until the next call in any thread. NULL: there
+ * is none (errno is 0), or it could not be read (errno says why). */
+const struct passwd *process_find_user(const char *user);

@@ -435,6 +435,24 @@ def test_check_config(tmp_path):
     assert command.code == 1 and f"{path}:2:" in command.err, "serve refuses the same"
 
 
+@pytest.mark.parametrize(
+    "text, line, message",
+    [
+        ("[server]\nuser = no-such-user\n", 2, "user no-such-user: user not found"),
+        ("[log]\naccess_log = /no/such/access.log\n", 2, "access_log /no/such/access.log: folder /no/such: No such file or directory"),
+        ("[log]\naccess_log = /etc/passwd/access.log\n", 2, "access_log /etc/passwd/access.log: /etc/passwd is not a folder"),
+        ('[site "a"]\norigin = https://a.example\nindex = /s.xml\nindex = /s-2.xml\n', 1, "the page names of index /s-2.xml would conflict with those of index /s.xml"),
+    ],
+)
+def test_check_config_finds_what_the_start_would_refuse(tmp_path, text, line, message):
+    path = tmp_path / "sitemapd.conf"
+    path.write_text(text)
+    for command in (("check-config", path), ("serve", "--config", path)):
+        result = sitemapd(*command, database=tmp_path / "c.db")
+        assert result.code == 1 and f"{path}:{line}: " in result.err and message in result.err, result
+    assert not (tmp_path / "c.db").exists()
+
+
 def test_the_documented_default_is_valid():
     path = os.path.join(os.path.dirname(__file__), "../../config/sitemapd.conf")
     done(sitemapd("check-config", "--config", path))

@@ -214,7 +214,7 @@ def test_where_it_cannot_be_opened(start, tmp_path):
     server.kill()
     result = server.log().splitlines()[-1]
     assert result.startswith("sitemapd: ") and str(tmp_path / "none") in result and "No such file" in result
-    assert "(access_log in [log])" in result
+    assert "access_log" in result
 
 
 # ---- the log ------------------------------------------------------------------------------------
