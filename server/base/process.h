@@ -18,6 +18,6 @@ struct process_usage {
 
 /* False if /proc is missing. Thread safe. */
 bool process_usage_read(struct process_usage *out);
-/* The user with this name or number; valid until the next call in any thread. NULL: there
- * is none (errno is 0), or it could not be read (errno says why). */
+/* The user with this name or number; valid until the next call in any thread. NULL: no such
+ * user (errno is 0), or it could not be read (errno says why). */
 const struct passwd *process_find_user(const char *user);
