@@ -376,6 +376,18 @@ def test_migrate_prints_no_source_for_what_another_lists(origin, tmp_path):
     assert run_commands(done.out, tmp_path) == {f"{HOST}/{name}.xml" for name in ("a", "b", "c", "server-sitemap", "alone")}
 
 
+def test_migrate_prints_no_character_that_cannot_be_seen(origin):
+    """A terminal would show the line in another order than the shell or the program reads it."""
+    unseen = "\u202e\u2066\u200f\x85"
+    origin.answers["/robots.txt"] = answer(200, f"Sitemap: {HOST}/sitemap.xml\nSitemap: {HOST}/ {unseen}.xml\n".encode())
+    origin.answers["/sitemap.xml"] = answer(200, index(f"{HOST}/a.xml", f"/{unseen}.xml"))
+    origin.answers["/a.xml"] = answer(200, PAGE)
+    for more in ((), ("--commands",)):
+        done = migrate(origin, *more)
+        assert "line 2" in done.out and "cannot be listed: " in done.out, done.out
+        assert not set(unseen) & set(done.out), done
+
+
 # What robots.txt names, what is there, and the lines of the configuration that matter; what is listed in the end.
 OLD = {
     "query": ("/?sitemap=index", ["/?sitemap=posts", "/?sitemap=pages"], ["index = /sitemap_index.xml"]),

@@ -17,7 +17,7 @@ static void append_note(const struct old_site *s, struct str *out, const char *t
     for (size_t i = 0; i < len;) {
         size_t step = utf8_char_len(text + i, len - i);
 
-        if (step == 0 || (utf8_is_control(text + i, step) && text[i] != '\t'))
+        if (step == 0 || (utf8_is_unprintable(text + i, step) && text[i] != '\t'))
             str_append_char(out, '?');
         else
             str_append(out, text + i, step);
