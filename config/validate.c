@@ -930,6 +930,22 @@ char *config_engine_secret(const struct config_engine *engine, char why[256])
     return NULL;
 }
 
+/* A property of another form covers no site (server/engines/engines.c). */
+static void check_property(const char *property, struct mistakes *m)
+{
+    bool domain = strncmp(property, "sc-domain:", 10) == 0;
+    const char *name = domain ? property + 10 : property;
+    char host[HOST_MAX_CHARS + 7];
+    struct url origin;
+
+    if (domain ? url_parse_host(name, strlen(name), host) != RULE_OK || strcmp(host, name) != 0
+               : url_parse_origin(name, strlen(name), &origin) != RULE_OK)
+        mistakes_add(m,
+                     "property %.200s: must be sc-domain: and a domain in lower case, such as "
+                     "sc-domain:example.com, or an origin, such as https://www.example.com/",
+                     property);
+}
+
 static void evaluate_engine(const struct config_engine *engine, struct mistakes *m)
 {
     const struct section_table *table = section_find("engine", strlen("engine"));
@@ -945,6 +961,8 @@ static void evaluate_engine(const struct config_engine *engine, struct mistakes 
     }
     if ((is_google(engine) ? engine->credentials_file : engine->api_key_file) == NULL)
         return;
+    for (size_t i = 0; i < engine->property_count; i++)
+        check_property(engine->properties[i], m);
     char *secret = config_engine_secret(engine, why);
     if (secret == NULL)
         mistakes_add(m, "%s", why);

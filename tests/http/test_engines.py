@@ -54,6 +54,18 @@ def fill(server, *origins):
         assert server.register(origin + "/a.xml").status == 201
 
 
+def test_a_property_that_covers_no_site(tmp_path):
+    (tmp_path / "key").write_text("k")
+    (tmp_path / "key").chmod(0o600)
+    path = tmp_path / "sitemapd.conf"
+    checked = lambda property: (path.write_text(f'[engine "google"]\ncredentials_file = {tmp_path}/key\nproperty = {property}\n'), sitemapd("check-config", path))[1]
+    for property in ("sc-domain:example.com", "https://www.example.com/", "http://example.com", "https://www.example.com:8443"):
+        assert checked(property).code == 0, property
+    for property in ("example.com", "https://www.example.com/shop/", "sc-domain:", "sc-domain:https://example.com", "sc-domain:Example.com"):
+        result = checked(property)
+        assert result.code == 1 and f"{path}:1: property {property}: must be sc-domain: and a domain" in result.err, result
+
+
 def serve(start, engine, sites=(ORIGIN,), **options):
     server = start(sites=(), config=config(engine, sites=sites, **options))
     assert not engines(server)[0]["asked_at"], "nothing is to be said of an empty index"
