@@ -105,7 +105,6 @@ static void test_commands(void **state)
     static const char *const made[][MAX_WORDS] = {{"site", "add", ORIGIN},
                                                   {"import", "@list.ndjson"}};
     bool reported;
-    (void)state;
     alloc_write_file(folder, "good.conf",
                      "[site \"b\"]\norigin = https://b.example\nindex = /a.xml\n");
     alloc_write_file(folder, "list.ndjson",

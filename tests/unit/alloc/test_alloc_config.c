@@ -55,7 +55,6 @@ static void test_config(void **state)
 {
     char path[SCRATCH_MAX_BYTES];
     int fd = scratch_file(path, "sitemapd-alloc");
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, sizeof text - 1), (ssize_t)sizeof text - 1);
     close(fd);

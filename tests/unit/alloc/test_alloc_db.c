@@ -220,14 +220,12 @@ static bool spool_many(void *context)
 
 static void test_spool(void **state)
 {
-    (void)state;
     alloc_sweep("spool", spool_many, NULL);
 }
 
 static void test_open(void **state)
 {
     struct world *w = world_make();
-    (void)state;
     alloc_sweep("make", make_and_close, w);
     assert_int_equal(open_world(w, true), CATALOGUE_OK);
     catalogue_close(w->c);
@@ -249,7 +247,6 @@ static void test_writes(void **state)
         {"token", token_comes_and_goes},
     };
     struct world *w = world_make();
-    (void)state;
     fill(w);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         alloc_sweep(rows[i].what, rows[i].run, w);

@@ -111,7 +111,6 @@ static bool back_up(void *context)
 static void test_reads(void **state)
 {
     struct world *w = world_make();
-    (void)state;
     fill(w);
     alloc_sweep("views", read_all, w);
     alloc_sweep("history", read_history, w);

@@ -31,7 +31,6 @@ static bool join_once(void *context)
 
 static void test_header_lines(void **state)
 {
-    (void)state;
     alloc_sweep("header lines", join_once, NULL);
 }
 
@@ -55,7 +54,6 @@ static bool attach_once(void *context)
 
 static void test_replies_of_a_page(void **state)
 {
-    (void)state;
     struct cache_fields cache = {
         .cache_control = "public", .cdn_cache_control = "max-age=60", .tag = "Cache-Tag"};
     alloc_sweep("replies of a page", attach_once, &cache);

@@ -138,7 +138,6 @@ static void sweep_folder(const char *folder, enum reader_format format, bool (*r
 
 static void test_readers(void **state)
 {
-    (void)state;
     sweep_folder("tests/fuzz/corpus/fuzz_ingest_xml", READER_XML, read_input);
     sweep_folder("tests/fuzz/corpus/fuzz_ingest_json", READER_NDJSON, read_input);
     sweep_folder("tests/fuzz/corpus/fuzz_ingest_json", READER_JSON, read_input);
@@ -148,7 +147,6 @@ static void test_readers(void **state)
 
 static void test_verifier(void **state)
 {
-    (void)state;
     sweep_folder("tests/fuzz/corpus/fuzz_sitemap_file", READER_AUTO, verify_input);
 }
 
@@ -184,7 +182,6 @@ static bool str_once(void *context)
 
 static void test_rules(void **state)
 {
-    (void)state;
     alloc_sweep("query", query_once, NULL);
     alloc_sweep("str", str_once, NULL);
 }

@@ -139,7 +139,6 @@ static bool put_and_get(void *context)
 static void test_publisher(void **state)
 {
     static struct world w;
-    (void)state;
     scratch_make(w.folder, "sitemapd-alloc");
     snprintf(w.path, sizeof w.path, "%s/c.db", w.folder);
     w.c = open_catalogue(w.path, true);

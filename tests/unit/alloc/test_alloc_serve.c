@@ -135,7 +135,6 @@ static void test_serve(void **state)
 {
     char database[96], source[128], access_log[96];
     bool reported;
-    (void)state;
     snprintf(database, sizeof database, "%s/catalogue.db", folder);
     snprintf(access_log, sizeof access_log, "%s/access.log", folder);
     snprintf(source, sizeof source, "%s/files=" ORIGIN "/files/", folder);

@@ -48,7 +48,6 @@ static bool scan_all(void *context)
 static void test_scan(void **state)
 {
     struct world w;
-    (void)state;
     world_open(&w, 30);
     folder_sitemap(&w.folder, "a.xml", "a", "", 5 * DAY);
     folder_sitemap(&w.folder, "c.xml", "c", "", 4 * DAY);

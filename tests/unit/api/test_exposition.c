@@ -20,7 +20,6 @@ static void test_samples(void **state)
 {
     struct str out = STR_INIT;
 
-    (void)state;
     metric_counter(&out, "a_total", "What it is.", UINT64_MAX);
     expect(&out, "# HELP a_total What it is.\n# TYPE a_total counter\n"
                  "a_total 18446744073709551615\n");
@@ -36,7 +35,6 @@ static void test_values_are_escaped(void **state)
 {
     struct str out = STR_INIT;
 
-    (void)state;
     metric_sample(&out, "a", LABELS("x", "back\\slash \"quoted\"\nnext, {brace} \xc3\xa9", "y", ""),
                   1);
     expect(&out, "a{x=\"back\\\\slash \\\"quoted\\\"\\nnext, {brace} \xc3\xa9\",y=\"\"} 1\n");
@@ -48,7 +46,6 @@ static void test_a_histogram_of_numbers(void **state)
     struct histogram_values values = {.cells = {3, 0, 2}, .sum = 1003};
     struct str out = STR_INIT;
 
-    (void)state;
     metric_histogram(&out, "n", LABELS("x", "1"), &bounds, &values);
     expect(&out, "n_bucket{x=\"1\",le=\"1\"} 3\nn_bucket{x=\"1\",le=\"50\"} 3\n"
                  "n_bucket{x=\"1\",le=\"+Inf\"} 5\nn_sum{x=\"1\"} 1003\nn_count{x=\"1\"} 5\n");
@@ -59,7 +56,6 @@ static void test_a_histogram_of_times(void **state)
     struct histogram_values values = {.cells = {1}, .sum = 61000000001u};
     struct str out = STR_INIT;
 
-    (void)state;
     values.cells[17] = 1;
     metric_histogram(&out, "t", NO_LABELS, &histogram_times, &values);
     expect(&out,

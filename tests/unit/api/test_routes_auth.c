@@ -51,7 +51,6 @@ static void test_the_table_of_failures(void **state)
     bool report;
     char peer[48];
 
-    (void)state;
     assert_non_null(auth);
     assert_int_equal(auth_failed(auth, "a", 1000, &report), 0);
     assert_true(report);

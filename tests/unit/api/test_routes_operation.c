@@ -150,7 +150,6 @@ static void test_errors(void **state)
         {CATALOGUE_CANCELLED, 503},
     };
 
-    (void)state;
     reply_init(&reply);
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
         errors_reply_status(&reply, statuses[i].status);

@@ -41,7 +41,6 @@ static void wait_for(struct catalogue *c, uint64_t entries)
 static void each_change_is_seen_at_a_later_look(void **state)
 {
     char folder[SCRATCH_MAX_BYTES], path[SCRATCH_MAX_BYTES + 16];
-    (void)state;
     scratch_make(folder, "days");
     snprintf(path, sizeof path, "%s/c.db", folder);
     const struct catalogue_options options = fixture_options(path);

@@ -11,7 +11,6 @@
 
 static void enough_for_everybody(void **state)
 {
-    (void)state;
     uint64_t wanted = descriptors_wanted(10000, 4);
     struct descriptor_share share = descriptors_share(wanted, 10000, 4);
     assert_int_equal(share.public_connections, 10000);
@@ -24,7 +23,6 @@ static void enough_for_everybody(void **state)
  * some for the catalogue; and a low limit is used. */
 static void something_is_left(void **state)
 {
-    (void)state;
     static const uint64_t limits[] = {256, 1024, 4096, 20000, 65536, UINT64_MAX};
     static const uint32_t most[] = {1, 10, 500, 10000, 1000000, UINT32_MAX};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
@@ -45,7 +43,6 @@ static void something_is_left(void **state)
 
 static void hopeless_limits(void **state)
 {
-    (void)state;
     struct descriptor_share share = descriptors_share(0, 10000, 64);
     assert_int_equal(share.public_connections, 4);
     assert_int_equal(share.admin_connections, 4);
@@ -53,7 +50,6 @@ static void hopeless_limits(void **state)
 
 static void the_soft_limit_is_raised_and_never_lowered(void **state)
 {
-    (void)state;
     struct rlimit before, now;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     struct rlimit low = {.rlim_cur = 64, .rlim_max = before.rlim_max};

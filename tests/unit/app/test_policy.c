@@ -30,7 +30,6 @@ static struct publish_policies *policy_of(char *robots_file)
 static void test_robots_files(void **state)
 {
     char folder[SCRATCH_MAX_BYTES], path[SCRATCH_MAX_BYTES + 10];
-    (void)state;
 
     scratch_make(folder, "policy");
     snprintf(path, sizeof path, "%s/robots", folder);

@@ -57,7 +57,6 @@ static void the_folder_alone_changes_hands(void **state)
     const struct passwd *nobody = getpwnam("nobody");
     char top[SCRATCH_MAX_BYTES], folder[128], database[160], other[128];
 
-    (void)state;
     if (geteuid() != 0 || nobody == NULL)
         skip();
     scratch_make(top, "sitemapd-privileges");

@@ -21,7 +21,6 @@ static void test_bounds_are_inclusive(void **state)
     } rows[] = {{0, 0},  {1, 0},   {10, 0},   {11, 1},   {20, 1},
                 {21, 2}, {999, 2}, {1000, 2}, {1001, 3}, {UINT64_MAX / 2, 3}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct histogram h = {0};
         struct histogram_values values = {0};
@@ -40,7 +39,6 @@ static void test_collecting_adds(void **state)
     struct histogram a = {0}, b = {0};
     struct histogram_values values = {0};
 
-    (void)state;
     histogram_add(&a, &three, 5);
     histogram_add(&a, &three, 15);
     histogram_add(&b, &three, 15);
@@ -54,7 +52,6 @@ static void test_collecting_adds(void **state)
 
 static void test_the_times_ascend(void **state)
 {
-    (void)state;
     assert_in_range(histogram_times.count, 1, HISTOGRAM_MAX_BOUNDS);
     for (size_t i = 1; i < histogram_times.count; i++)
         assert_true(histogram_times.upper[i - 1] < histogram_times.upper[i]);

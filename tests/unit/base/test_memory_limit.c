@@ -41,7 +41,6 @@ static uint64_t limit_of(const char *groups)
 
 static void test_limits(void **state)
 {
-    (void)state;
     put("system.slice/a.service/memory.max", "max\n");
     put("system.slice/a.service/memory.high", "max\n");
     assert_int_equal(limit_of("0::/system.slice/a.service\n"), 0);

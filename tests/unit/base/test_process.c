@@ -28,7 +28,6 @@ static void test_descriptors(void **state)
     struct rlimit limit;
     int fds[MANY];
 
-    (void)state;
     assert_true(process_usage_read(&before));
     for (int i = 0; i < MANY; i++)
         assert_true((fds[i] = open("/dev/null", O_RDONLY)) >= 0);
@@ -47,7 +46,6 @@ static void test_memory(void **state)
     const size_t size = 32u << 20;
     struct process_usage before, during;
 
-    (void)state;
     assert_true(process_usage_read(&before));
     char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(block, MAP_FAILED);
@@ -84,7 +82,6 @@ static void test_threads_and_times(void **state)
     struct process_usage before, during, later;
     pthread_t thread;
 
-    (void)state;
     assert_true(process_usage_read(&before));
     pthread_mutex_lock(&lock);
     assert_int_equal(pthread_create(&thread, NULL, wait_for, &lock), 0);
@@ -111,7 +108,6 @@ static void test_a_name_with_parentheses(void **state)
 {
     struct process_usage usage;
 
-    (void)state;
     assert_int_equal(prctl(PR_SET_NAME, "a) R 1 (b", 0, 0, 0), 0);
     assert_true(process_usage_read(&usage));
     assert_true(usage.resident_bytes > 0 && usage.threads >= 1);

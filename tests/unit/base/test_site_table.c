@@ -41,7 +41,6 @@ static const int64_t ids[] = {0,   -1,  1,    257,       513,       2,        25
 
 static void a_site_has_its_own_row(void **state)
 {
-    (void)state;
     enum { MORE = 5000 };
     struct site_table t = {0};
     assert_null(site_table_find(&t, 1));
@@ -70,7 +69,6 @@ static void a_site_has_its_own_row(void **state)
 
 static void done_frees_all_rows(void **state)
 {
-    (void)state;
     struct site_table t = {0};
     for (size_t i = 0; i < IDS; i++)
         assert_non_null(site_table_add(&t, ids[i], sizeof(struct own)));
@@ -81,7 +79,6 @@ static void done_frees_all_rows(void **state)
 
 static void memory_may_run_out(void **state)
 {
-    (void)state;
     struct site_table t = {0};
     for (unsigned left = 0; left < 2; left++) { /* the buckets, and the row */
         allocations_left = left;
@@ -121,7 +118,6 @@ static unsigned take_all(struct site_uses *u, int64_t site_id, uint64_t most)
 
 static void a_site_gets_at_most_what_is_free(void **state)
 {
-    (void)state;
     struct site_uses u = {0};
     assert_int_equal(take_all(&u, 3, 64), 32);
     assert_int_equal(take_all(&u, 3 + 256, 64), 16); /* as any other site */
@@ -143,7 +139,6 @@ static void a_site_gets_at_most_what_is_free(void **state)
 
 static void what_a_site_uses_itself_is_bounded(void **state)
 {
-    (void)state;
     struct site_uses u = {0};
     static const int64_t sites[] = {3, 3 + 256, 0, 256};
     for (size_t i = 0; i < 4; i++) {
@@ -188,7 +183,6 @@ static void *use_it(void *context)
 
 static void threads_may_take_and_give(void **state)
 {
-    (void)state;
     pthread_t threads[THREADS];
     for (intptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, use_it, (void *)i), 0);

@@ -34,14 +34,12 @@ static void test_zeros_are_initialised(void **state)
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t wakes = PTHREAD_COND_INITIALIZER;
 
-    (void)state;
     assert_memory_equal(&zeros.lock, &lock, sizeof lock);
     assert_memory_equal(&zeros.wakes, &wakes, sizeof wakes);
 }
 
 static void test_wake_and_stop(void **state)
 {
-    (void)state;
     for (int turn = 1; turn <= 2; turn++) { /* again after a join */
         if (turn == 2)                      /* a wake before the start counts */
             thread_wake(&work.thread);
@@ -66,7 +64,6 @@ static void test_wait(void **state)
     struct thread t = {.runs = false};
     int64_t began = clock_now_ms();
 
-    (void)state;
     assert_true(thread_wait(&t, 20));
     assert_true(clock_now_ms() - began >= 20);
     assert_true(thread_wait(&t, 0));

@@ -88,7 +88,6 @@ static void test_taken(void **state)
         {"--config /c --database /d site list", "site list", NULL, NULL, NULL, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct line l;
         const char *index, *lastmod;
@@ -138,7 +137,6 @@ static void test_refused(void **state)
         {"site add", "site add: an argument is missing: sitemapd site add ORIGIN"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct line l;
 
@@ -169,7 +167,6 @@ static void test_help_and_version(void **state)
         {"list --version", NULL, NULL, false, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct line l;
 
@@ -192,7 +189,6 @@ static void test_repeated_options(void **state)
     struct line l;
     const char **hosts;
 
-    (void)state;
     assert_true(parse(&l, "site add https://a --cross-host x --lastmod T --cross-host=y"));
     hosts = arguments_values(&l.arguments, "--cross-host");
     assert_string_equal(hosts[0], "x");
@@ -206,7 +202,6 @@ static void test_a_password_is_not_for_all_to_read(void **state)
 {
     struct line l;
 
-    (void)state;
     assert_true(parse(&l, "list --index postgresql://me:pass:w@db/name?x=a:b@c"));
     assert_string_equal(arguments_value(&l.arguments, "--index"),
                         "postgresql://me:pass:w@db/name?x=a:b@c");

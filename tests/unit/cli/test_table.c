@@ -6,7 +6,6 @@
 
 static void test_every_command_teaches(void **state)
 {
-    (void)state;
     for (const struct cli_command *c = cli_commands; c->name != NULL; c++) {
         char example[64];
 
@@ -28,7 +27,6 @@ static void test_every_command_teaches(void **state)
  * nowhere. */
 static void test_options_mean_the_same_everywhere(void **state)
 {
-    (void)state;
     for (const struct cli_command *c = cli_commands; c->name != NULL; c++)
         for (const struct cli_option *o = c->options; o != NULL && o->name != NULL; o++) {
             assert_int_equal(strncmp(o->name, "--", 2), 0);

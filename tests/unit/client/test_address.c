@@ -117,7 +117,6 @@ static void test_public(void **state)
     };
     static const struct address_guard guard;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint8_t bytes[16];
 
@@ -158,7 +157,6 @@ static void test_allowed(void **state)
     struct address_guard guard = {ranges, 2};
     struct sockaddr local = {.sa_family = AF_UNIX};
 
-    (void)state;
     assert_true(address_range_parse("10.0.0.0/8", &ranges[0]));
     assert_true(address_range_parse("fd00::/16", &ranges[1]));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

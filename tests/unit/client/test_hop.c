@@ -50,7 +50,6 @@ static void test_next(void **state)
         {301, NULL, "http://www.example.com/a", 0, HOP_NOWHERE, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct url from, to = {.text = "untouched"};
         enum hop_verdict verdict;

@@ -143,7 +143,6 @@ static int begin_server(void **state)
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof at;
 
-    (void)state;
     listening = socket(AF_INET, SOCK_STREAM, 0);
     if (bind(listening, (struct sockaddr *)&at, sizeof at) != 0 || listen(listening, MANY) != 0 ||
         getsockname(listening, (struct sockaddr *)&at, &size) != 0)
@@ -154,7 +153,6 @@ static int begin_server(void **state)
 
 static int end_server(void **state)
 {
-    (void)state;
     shutdown(listening, SHUT_RDWR);
     pthread_join(server_thread, NULL);
     close(listening);
@@ -225,7 +223,6 @@ static void test_many(void **state)
     struct fetch_loop *loop = fetch_loop_new();
     static struct asked all[20], away, cut;
 
-    (void)state;
     for (size_t i = 0; i < 20; i++) {
         prepare(&all[i], "127.0.0.1", "/good", &open_to_loopback);
         ask(loop, &all[i], on_done);
@@ -258,7 +255,6 @@ static void test_connections_are_used_again(void **state)
     struct fetch_loop *loop = fetch_loop_new();
     static struct asked all[MANY];
 
-    (void)state;
     fetch_loop_keep(loop, MANY);
     accepted = 0;
     for (unsigned round = 0; round < 3; round++) {
@@ -280,7 +276,6 @@ static void test_small_body_comes_with_the_head(void **state)
     struct fetch_loop *loop = fetch_loop_new();
     struct asked a;
 
-    (void)state;
     prepare(&a, "127.0.0.1", "/good", NULL);
     a.request.method = "PATCH";
     a.request.body = "body";
@@ -297,7 +292,6 @@ static void test_guard_of_kept(void **state)
     struct fetch_loop *loop = fetch_loop_new();
     struct asked open, shut;
 
-    (void)state;
     prepare(&open, "127.0.0.1", "/good", &open_to_loopback);
     ask(loop, &open, on_done);
     run(loop);
@@ -321,7 +315,6 @@ static void test_guard(void **state)
     struct asked a;
     char connect[64];
 
-    (void)state;
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         prepare(&a, "www.example.com", "/good", &closed);
         snprintf(connect, sizeof connect, "%s:%u", spellings[i], port);
@@ -359,7 +352,6 @@ static void test_take(void **state)
     struct fetch_loop *loop = fetch_loop_new();
     struct asked whole, large, stopped;
 
-    (void)state;
     prepare(&whole, "127.0.0.1", "/good", &open_to_loopback);
     whole.request.take = take;
     whole.request.take_bytes = 5;
@@ -396,7 +388,6 @@ static void test_waits(void **state)
     struct asked whole, stopped, cut;
     struct asked *all[] = {&whole, &stopped, &cut};
 
-    (void)state;
     prepare(&whole, "127.0.0.1", "/good", &open_to_loopback);
     prepare(&stopped, "127.0.0.1", "/good", &open_to_loopback);
     prepare(&cut, "127.0.0.1", "/short", &open_to_loopback);
@@ -426,7 +417,6 @@ static void test_trailers(void **state)
     struct fetch_loop *loop = fetch_loop_new();
     struct asked a;
 
-    (void)state;
     prepare(&a, "127.0.0.1", "/trailers", &open_to_loopback);
     ask(loop, &a, on_done);
     run(loop);
@@ -441,7 +431,6 @@ static void test_tiny_chunks(void **state)
     struct fetch_loop *loop = fetch_loop_new();
     struct asked a;
 
-    (void)state;
     prepare(&a, "127.0.0.1", "/tiny", &open_to_loopback);
     a.request.take = take;
     ask(loop, &a, on_done);
@@ -468,7 +457,6 @@ static void test_wake_and_remove(void **state)
     struct fetch_transfer *transfer;
     pthread_t thread;
 
-    (void)state;
     prepare(&a, "127.0.0.1", "/silence", &open_to_loopback);
     prepare(&b, "127.0.0.1", "/silence", &open_to_loopback);
     transfer = fetch_loop_add(loop, &a.request, on_done);
@@ -491,7 +479,6 @@ static void test_unmade(void **state)
     struct url https;
     char text[64];
 
-    (void)state;
     prepare(&secret, "127.0.0.1", "/silence", &open_to_loopback);
     secret.request.credentials = "basic a:b";
     prepare(&other, "127.0.0.1", "/silence", &open_to_loopback);
@@ -526,7 +513,6 @@ static void test_add_in_done(void **state)
 {
     struct asked a;
 
-    (void)state;
     chained = fetch_loop_new();
     prepare(&a, "127.0.0.1", "/good", &open_to_loopback);
     ask(chained, &a, add_next);

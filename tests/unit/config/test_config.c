@@ -12,7 +12,6 @@ static void clear_environment(void)
 
 static void test_the_table_is_sound(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < config_settings_count; i++) {
         const struct setting *s = &config_settings[i];
 
@@ -48,7 +47,6 @@ static void test_defaults(void **state)
 {
     struct config *c;
 
-    (void)state;
     assert_non_null(c = config_new());
     assert_null(c->file);
     assert_string_equal(c->listen, "0.0.0.0:8080");
@@ -93,7 +91,6 @@ static void check_database(const char *want)
 
 static void test_the_database_is_in_the_state_folder(void **state)
 {
-    (void)state;
     setenv("STATE_DIRECTORY", "/run/state:/run/other", 1);
     check_database("/run/state/catalogue.db");
     unsetenv("STATE_DIRECTORY");
@@ -116,7 +113,6 @@ static void test_flag_over_environment_over_file(void **state)
     struct config *c;
     struct mistake_list mistakes;
 
-    (void)state;
     setenv("SITEMAPD_LISTEN", "127.0.0.1:2", 1);
     setenv("SITEMAPD_SERVER_THREADS", "2", 1);
     for (int order = 0; order < 2; order++) { /* a weaker one that comes later changes nothing */
@@ -141,7 +137,6 @@ static void test_flag_over_environment_over_file(void **state)
 
 static void test_every_setting_has_a_variable(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < config_settings_count; i++) {
         const struct setting *s = &config_settings[i];
         const char *value = s->fallback != NULL           ? s->fallback
@@ -179,7 +174,6 @@ static void test_lists_of_the_environment(void **state)
     struct config *c;
     struct mistake_list mistakes;
 
-    (void)state;
     assert_non_null(c = config_new());
     assert_true(read_text(c, text, &mistakes));
     assert_int_equal(c->trusted_proxy_count, 3);
@@ -203,7 +197,6 @@ static void test_environment_mistakes(void **state)
     struct config *c;
     struct mistake_list mistakes = {0};
 
-    (void)state;
     setenv("SITEMAPD_LISTEN", "here", 1);
     setenv("SITEMAPD_LOG_LEVEL", "", 1);          /* empty: as if absent */
     setenv("SITEMAPD_TOKEN", "se cret", 1);       /* is not shown */
@@ -240,7 +233,6 @@ static void test_flags(void **state)
     struct config *c;
     struct mistake_list mistakes = {0};
 
-    (void)state;
     assert_non_null(c = config_new());
     assert_true(config_set(c, "catalogue.database", "/x/y.db", report_mistake, &mistakes));
     assert_string_equal(c->database, "/x/y.db");
@@ -272,7 +264,6 @@ static void test_differences(void **state)
     struct mistake_list mistakes = {0};
     struct differences d = {""};
 
-    (void)state;
     assert_non_null(a = config_new());
     setenv("STATE_DIRECTORY", "/elsewhere", 1);
     assert_non_null(b = config_new());
@@ -324,7 +315,6 @@ static void test_differences_of_sections(void **state)
                                  "index = /a.xml\n");
     struct differences d = {""};
 
-    (void)state;
     config_compare(a, a, record_difference, &d);
     assert_string_equal(d.text, "");
     config_compare(a, b, record_difference, &d);

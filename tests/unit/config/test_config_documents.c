@@ -13,7 +13,6 @@ static void test_the_file_is_what_is_generated(void **state)
     size_t size = 0;
     FILE *f = fopen(CONFIG_FILE, "r");
 
-    (void)state;
     assert_non_null(f);
     assert_true(getdelim(&text, &size, '\0', f) > 0);
     fclose(f);
@@ -29,7 +28,6 @@ static void test_the_file_changes_nothing(void **state)
     struct config *read = config_new();
     struct mistake_list mistakes = {0};
 
-    (void)state;
     assert_non_null(read);
     config_read_file(read, CONFIG_FILE, report_mistake, &mistakes);
     check_mistakes("sitemapd.conf", &mistakes, "");
@@ -41,7 +39,6 @@ static void test_the_file_changes_nothing(void **state)
 
 static void test_every_setting_has_a_value_to_show(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < config_settings_count; i++) {
         const struct setting *s = &config_settings[i];
         if (s->in_file && s->fallback == NULL && s->example == NULL)
@@ -63,7 +60,6 @@ static void test_the_examples_of_the_file_are_good(void **state)
     struct mistake_list mistakes;
     char line[512], text[32768] = "";
 
-    (void)state;
     assert_non_null(f);
     while (fgets(line, sizeof line, f) != NULL)
         strcat(text, line[0] == ';' && line[1] != ' ' && line[1] != '\n' ? line + 1 : line);

@@ -56,7 +56,6 @@ static void test_unknown_words(void **state)
         {"[server]\nsite = https://a\n", "2: site: write a section [site \"name\"]\n"},
     };
 
-    (void)state;
     check_rows(rows, ROWS(rows));
 }
 
@@ -124,7 +123,6 @@ static void test_bad_values(void **state)
          "as {stem}-{n}{suffix}\n"},
     };
 
-    (void)state;
     check_rows(rows, ROWS(rows));
 }
 
@@ -134,7 +132,6 @@ static void test_all_mistakes_are_reported(void **state)
     struct config *c;
     struct mistake_list mistakes;
 
-    (void)state;
     assert_non_null(c = config_new());
     read_text(c,
               "[server]\n"
@@ -163,7 +160,6 @@ static void test_files_that_cannot_be_read(void **state)
     struct config *c;
     struct mistake_list mistakes = {0};
 
-    (void)state;
     assert_non_null(c = config_new());
     assert_false(config_read_file(c, "/proc/nowhere/sitemapd.conf", report_mistake, &mistakes));
     check_mistakes("absent", &mistakes, "0: cannot be read: No such file or directory\n");
@@ -182,7 +178,6 @@ static void test_a_site(void **state)
     struct mistake_list mistakes;
     const struct config_site *site;
 
-    (void)state;
     assert_non_null(c = config_new());
     read_text(c,
               "[site \"main\"]\n"
@@ -236,7 +231,6 @@ static void test_sources(void **state)
     struct mistake_list mistakes;
     const struct config_source *source;
 
-    (void)state;
     assert_non_null(c = config_new());
     read_text(c,
               "[source \"products\"]\n"

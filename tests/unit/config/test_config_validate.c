@@ -115,7 +115,6 @@ static void test_wholes(void **state)
          "1: has more indexes than max_indexes allows\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct config *c;
         struct mistake_list mistakes;
@@ -147,7 +146,6 @@ static void test_credentials(void **state)
     };
     char path[SCRATCH_MAX_BYTES], secret[CONFIG_CREDENTIALS_SIZE], why[256];
 
-    (void)state;
     int fd = scratch_file(path, "sitemapd-secret");
     struct config_source source = {.credentials_file = path};
     for (size_t i = 0; i < ROWS(rows); i++) {

@@ -53,7 +53,6 @@ static void test_counts(void **state)
         {"10K", false, 0},
     };
 
-    (void)state;
     check_numbers(rows, ROWS(rows), SETTING_COUNT);
 }
 
@@ -78,7 +77,6 @@ static void test_sizes(void **state)
         {"", false, 0},
     };
 
-    (void)state;
     check_numbers(rows, ROWS(rows), SETTING_SIZE);
 }
 
@@ -101,7 +99,6 @@ static void test_durations(void **state)
         {"", false, 0},
     };
 
-    (void)state;
     check_numbers(rows, ROWS(rows), SETTING_DURATION);
 }
 
@@ -116,7 +113,6 @@ static void test_booleans(void **state)
         {"0", -1},  {"y", -1},  {"", -1},     {"yes ", -1}, {"maybe", -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         bool value = rows[i].value != 1;
         bool good = value_bool(rows[i].text, &value);
@@ -173,7 +169,6 @@ static void test_addresses(void **state)
         {"", false},
     };
 
-    (void)state;
     check_texts(rows, ROWS(rows), SETTING_ADDRESS);
 }
 
@@ -234,7 +229,6 @@ static void test_ip_ranges(void **state)
         {"1111:1111:1111:1111:1111:1111:1111:1111:1111:1111", MALFORMED},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         bool good = *rows[i].mistakes == '\0';
         char *text = NULL, want[256] = "";
@@ -271,7 +265,6 @@ static void test_hosts(void **state)
         {"user@example.com", false},
     };
 
-    (void)state;
     check_texts(rows, ROWS(rows), SETTING_HOST);
 }
 
@@ -294,7 +287,6 @@ static void test_origins(void **state)
         {"", false},
     };
 
-    (void)state;
     check_texts(rows, ROWS(rows), SETTING_ORIGIN);
 }
 
@@ -343,7 +335,6 @@ static void test_paths_and_patterns(void **state)
         {"", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(paths); i++) {
         check_alias(paths[i].text, "/to", paths[i].good);
         check_alias("/from", paths[i].text, paths[i].good);

@@ -24,7 +24,6 @@ static void test_shapes_that_are_taken(void **state)
         {"[site\t\"a\"]\norigin = https://a.example\n", ""},
     };
 
-    (void)state;
     check_rows(rows, ROWS(rows));
 }
 
@@ -55,7 +54,6 @@ static void test_traps(void **state)
          "5: threads is set twice; first in line 2\n"},
     };
 
-    (void)state;
     check_rows(rows, ROWS(rows));
 }
 
@@ -65,7 +63,6 @@ static void test_long_lines(void **state)
     struct config *c;
     struct mistake_list mistakes;
 
-    (void)state;
     for (int len = 4090; len < 4105; len++) {
         int head =
             snprintf(text, sizeof text, "[server]\ncache_control = ") - (int)strlen("[server]\n");
@@ -93,7 +90,6 @@ static void test_a_long_line_behind_a_mark(void **state)
     struct config *c;
     struct mistake_list mistakes;
 
-    (void)state;
     memset(text + 4, 'x', 5000);
     strcpy(text + 5004, "\n[server]\nthreads = 3\n");
     assert_non_null(c = config_new());
@@ -117,7 +113,6 @@ static void test_long_comments_and_sections(void **state)
     struct config *c;
     struct mistake_list mistakes;
 
-    (void)state;
     assert_non_null(c = config_new());
     memset(text, ';', 1000);
     strcpy(text + 1000, "\n[server]\nthreads = 3\n");
@@ -153,7 +148,6 @@ static void test_nul_bytes(void **state)
     struct config *c;
     struct mistake_list mistakes;
 
-    (void)state;
     assert_non_null(c = config_new());
     read_bytes(c, text, sizeof text - 1, &mistakes);
     check_mistakes("NUL", &mistakes, "2: has a NUL byte\n");

@@ -15,7 +15,6 @@ static void test_distances(void **state)
     };
     char long_word[80];
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         if (suggest_distance(rows[i].a, rows[i].b) != rows[i].distance)
             fail_msg("%s, %s: %zu", rows[i].a, rows[i].b, suggest_distance(rows[i].a, rows[i].b));
@@ -29,7 +28,6 @@ static void test_the_closest_wins(void **state)
 {
     struct suggestion s = {0};
 
-    (void)state;
     suggest_consider(&s, "exprot", "import");
     assert_null(s.word);
     suggest_consider(&s, "exprot", "exports");

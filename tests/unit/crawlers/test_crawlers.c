@@ -464,7 +464,6 @@ static void test_impostors_move_nothing(void **state)
         .name = "googlebot", .range_file_count = 1, .range_files = files};
     struct crawler_fetch f = fetch_of(1, 200);
     struct crawler_row row;
-    (void)state;
     assert_true(fd >= 0);
     FILE *file = fdopen(fd, "w");
     fputs("192.0.2.0/24\n", file);

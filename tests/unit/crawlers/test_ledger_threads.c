@@ -81,7 +81,6 @@ static void test_readers_beside_a_publisher(void **state)
 {
     pthread_t readers[READERS], looker;
     struct crawlers_totals totals;
-    (void)state;
     c = crawlers_new(make_names(), T0);
     assert_non_null(c);
     crawlers_catalogue_is(c, "epoch");
@@ -147,7 +146,6 @@ static void *look_at_epochs(void *context)
 static void test_nothing_of_before_is_left_once_an_epoch_is_there(void **state)
 {
     pthread_t looker;
-    (void)state;
     c = crawlers_new(make_names(), T0);
     assert_non_null(c);
     assert_int_equal(pthread_create(&looker, NULL, look_at_epochs, NULL), 0);

@@ -142,7 +142,6 @@ static const char *name_of(struct crawler_names *names, const char *field)
 
 static void test_fields(void **state)
 {
-    (void)state;
     struct crawler_names *names = make(NULL, 0);
     /* Twice: read, and remembered. */
     for (int turn = 0; turn < 2; turn++)
@@ -156,7 +155,6 @@ static void test_fields(void **state)
 /* More fields than the cache has places: none is taken for another. */
 static void test_more_fields_than_the_cache_has_places(void **state)
 {
-    (void)state;
     struct crawler_names *names = make(NULL, 0);
     for (int turn = 0; turn < 3; turn++)
         for (int i = 0; i < 5000; i++) {
@@ -169,7 +167,6 @@ static void test_more_fields_than_the_cache_has_places(void **state)
 
 static void test_a_long_field_is_read_to_its_limit(void **state)
 {
-    (void)state;
     struct crawler_names *names = make(NULL, 0);
     static char field[9000];
     memset(field, ' ', sizeof field - 1);
@@ -189,7 +186,6 @@ static void test_the_configuration_adds_and_replaces(void **state)
                                          {.name = "images", .match_count = 1, .match = images},
                                          {.name = "yandexbot", .match_count = 1, .match = only},
                                          {.name = "bingbot"}};
-    (void)state;
     struct crawler_names *names = make(rules, 4);
     assert_string_equal(name_of(names, "ourbot/1"), "ours");
     assert_string_equal(name_of(names, "x our-checker"), "ours");
@@ -215,7 +211,6 @@ static void test_what_is_refused(void **state)
     static const char *const one[] = {"x"}, *const good[] = {"good"}, *const file[] = {"/nowhere"};
     struct crawler_rule rule = {.name = "mine"}, many[CRAWLERS_MAX + 1];
     char texts[CRAWLERS_MAX + 1][8];
-    (void)state;
     refused(&rule, 1, "match is missing");
     rule = (struct crawler_rule){.name = "mine", .match_count = 1, .match = one};
     refused(&rule, 1, "2 characters");

@@ -42,7 +42,6 @@ static void test_who_is_in(void **state)
         {"192.0.2.9/24\n", "192.0.2.1", true}, /* bits behind the prefix do not count */
         {"0.0.0.1\n255.255.255.255\n", "255.255.255.255", true},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct ranges r = {0};
         char why[256] = "";
@@ -78,7 +77,6 @@ static void test_what_is_refused(void **state)
         {"0.0.0.0/0\n", "wider"},
         {"::/0\n", "wider"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct ranges r = {0};
         char why[256] = "";
@@ -95,7 +93,6 @@ static void test_there_is_a_limit(void **state)
     struct ranges r = {0};
     char why[256], *text = malloc(RANGES_MAX * 16u + 16);
     size_t len = 0;
-    (void)state;
     assert_non_null(text);
     for (unsigned i = 0; i < RANGES_MAX; i++)
         len += (size_t)sprintf(text + len, "20.%u.%u.0/25\n", i / 256, i % 256);
@@ -117,7 +114,6 @@ static void test_what_is_no_file(void **state)
 {
     struct ranges r = {0};
     char why[256];
-    (void)state;
     assert_false(ranges_read(&r, "/", RANGES_MAX, why, sizeof why));
     assert_non_null(strstr(why, "cannot be read"));
     assert_false(ranges_read(&r, "/dev/zero", RANGES_MAX, why, sizeof why));

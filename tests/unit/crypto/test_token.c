@@ -12,7 +12,6 @@
 static void tokens_have_one_form_and_differ(void **state)
 {
     char made[64][TOKEN_TEXT_SIZE];
-    (void)state;
     for (int i = 0; i < 64; i++) {
         assert_true(token_make(made[i]));
         assert_int_equal(strlen(made[i]), TOKEN_TEXT_SIZE - 1);
@@ -32,7 +31,6 @@ static void the_hash_is_sha256(void **state)
                                        0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17, 0x7a, 0x9c,
                                        0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad};
     uint8_t hash[32];
-    (void)state;
     assert_true(token_sha256("abc", 3, hash));
     assert_memory_equal(hash, of_abc, 32);
     assert_true(token_equal(hash, of_abc));

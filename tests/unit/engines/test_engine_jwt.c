@@ -78,7 +78,6 @@ static void it_says_who_asks_whom_and_is_signed(void **state)
 {
     gnutls_pubkey_t public;
     gnutls_datum_t pem = make_key(GNUTLS_PK_RSA, 2048, &public);
-    (void)state;
     /* Several texts, so that each length of padding and each character comes. */
     for (int i = 0; i < 12; i++) {
         char iss[64];
@@ -123,7 +122,6 @@ static void a_key_that_cannot_sign_is_an_error(void **state)
     const char *const keys[] = {"", "a key",
                                 "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
                                 (const char *)curve.data};
-    (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         struct str jwt = STR_INIT;
         const char *why = engine_jwt(&jwt, keys[i], "", "robot", "a", "s", NOW);

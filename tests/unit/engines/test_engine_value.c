@@ -41,7 +41,6 @@ static void numbers_come_as_numbers_and_as_texts(void **state)
         {"0x10", 0},
         {"many", 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         json_t *value = text(of[i].text);
         if (engine_number(value) != of[i].number)
@@ -89,7 +88,6 @@ static void times_of_google_are_rfc_3339(void **state)
         {"yesterday", 0},
         {"", 0},
     };
-    (void)state;
     times_are(engine_time, of, sizeof of / sizeof *of);
 }
 
@@ -109,14 +107,12 @@ static void times_of_bing_are_milliseconds_in_a_call(void **state)
         {"2023-11-14T22:13:20Z", 0},
         {"", 0},
     };
-    (void)state;
     times_are(engine_bing_time, of, sizeof of / sizeof *of);
 }
 
 static void what_goes_into_a_path_is_escaped(void **state)
 {
     struct str out = STR_INIT;
-    (void)state;
     engine_append_escaped(&out, "https://a.example/x-1._~?q=1&r=\xc3\xa4 %");
     assert_string_equal(out.data, "https%3A%2F%2Fa.example%2Fx-1._~%3Fq%3D1%26r%3D%C3%A4%20%25");
     str_done(&out);
@@ -134,7 +130,6 @@ static void only_a_plain_word_of_an_error_is_shown(void **state)
         {"", ""},
     };
     char out[65], longest[66];
-    (void)state;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         json_t *value = text(of[i].text);
         assert_string_equal(engine_word(value, out), of[i].word);
@@ -157,7 +152,6 @@ static void a_list_is_bounded(void **state)
 {
     struct engine_list list = {.at = NULL};
     char loc[LOC_MAX_CHARS + 2];
-    (void)state;
     memset(loc, 'a', sizeof loc);
     loc[LOC_MAX_CHARS + 1] = '\0';
     engine_list_add(&list, &(struct engine_sitemap){.loc = loc, .parent = ""});

@@ -108,44 +108,37 @@ static void require_let_in_beside(unsigned count, const char *text)
 
 static void test_silent_ones_make_room(void **state)
 {
-    (void)state;
     require_let_in_beside(FULL, "");
 }
 
 static void test_half_headers_make_room(void **state)
 {
-    (void)state;
     require_let_in_beside(FULL, "GET /small HTTP/1.1\r\nX: ");
 }
 
 static void test_idle_ones_make_room(void **state)
 {
-    (void)state;
     require_let_in_beside(FULL, SMALL);
 }
 
 static void test_bodies_nobody_wants_make_room(void **state)
 {
-    (void)state;
     require_let_in_beside(FULL, "GET /small HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx");
 }
 
 static void test_bodies_that_stall_make_room(void **state)
 {
-    (void)state;
     require_let_in_beside(8, "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx");
 }
 
 static void test_slow_readers_make_room(void **state)
 {
-    (void)state;
     require_let_in_beside(8, "GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
 }
 
 /* Who waits for an answer of ours is never ended for another. */
 static void test_waiting_ones_stay(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this(4);
     options.max_suspended = 4;
     struct listener *l = live_start(&options);
@@ -174,7 +167,6 @@ static void test_waiting_ones_stay(void **state)
 
 static void test_limit_of_an_address_is_its_own(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this(100);
     options.max_connections_per_address = 3;
     struct listener *l = live_start(&options);
@@ -196,7 +188,6 @@ static void test_limit_of_an_address_is_its_own(void **state)
 
 static void test_a_proxy_has_no_limit(void **state)
 {
-    (void)state;
     static const char *const proxies[] = {"127.0.0.4/30"};
     struct listener_options options = options_of_this(100);
     options.max_connections_per_address = 1;
@@ -213,7 +204,6 @@ static void test_a_proxy_has_no_limit(void **state)
 
 static void test_one_place_for_all(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this(1);
     options.threads = 4; /* more than there are places: one does the work */
     struct listener *l = live_start(&options);
@@ -244,7 +234,6 @@ static rlim_t descriptors_in_use(void)
 /* With no descriptor left, those that only wait give theirs up. */
 static void test_out_of_descriptors(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this(100);
     struct listener *l = live_start(&options);
     struct rlimit before, none;
@@ -296,7 +285,6 @@ static void until_threads_are(unsigned wanted)
 /* Wherever a start runs out of descriptors, it leaves no thread behind. */
 static void test_a_start_without_descriptors(void **state)
 {
-    (void)state;
     struct rlimit before, few;
     bool started = false;
 
@@ -324,7 +312,6 @@ static void test_a_start_without_descriptors(void **state)
 
 static void test_a_stop_serves_who_has_come(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this(400);
     struct listener *l = live_start(&options);
     int fds[200];
@@ -370,7 +357,6 @@ static void *come_and_go(void *context)
 /* Neither an honest client nor a stop waits for the end of a flood. */
 static void test_a_flood_of_connections(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this(FULL);
     struct listener *l = live_start(&options);
     struct flood flood[2] = {{.l = l}, {.l = l}};

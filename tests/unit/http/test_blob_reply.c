@@ -108,7 +108,6 @@ static void test_exact_headers(void **state)
          "Cache-Control: no-store\r\nContent-Range: bytes */1000\r\nAccept-Ranges: bytes\r\n"
          "X-Content-Type-Options: nosniff\r\nContent-Length: 22\r\n\r\n"},
     };
-    (void)state;
     current = make(SIZE, GZ_SIZE);
     struct listener *l = start_with(&route, NULL);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -126,7 +125,6 @@ static void test_exact_headers(void **state)
 /* A .gz file: no Content-Encoding, nothing to negotiate. And one without a date. */
 static void test_one_representation(void **state)
 {
-    (void)state;
     struct answer a;
     current = make(SIZE, 0);
     struct listener *l = start_with(&route, NULL);
@@ -173,7 +171,6 @@ static void test_parts_and_conditions(void **state)
         {"If-None-Match: \"x\"\r\nIf-Modified-Since: " DATE "\r\n", 200, 0, SIZE},
         {"Accept-Encoding: gzip;q=0\r\n", 200, 0, SIZE},
     };
-    (void)state;
     current = make(SIZE, GZ_SIZE);
     struct listener *l = start_with(&route, NULL);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -199,7 +196,6 @@ static void test_parts_and_conditions(void **state)
 
 static void test_empty_file(void **state)
 {
-    (void)state;
     struct answer a;
     current = make(0, 0);
     struct listener *l = start_with(&route, NULL);
@@ -220,7 +216,6 @@ static void test_empty_file(void **state)
 /* The cache drops the file while a slow reader has part of it. */
 static void test_retired_while_read(void **state)
 {
-    (void)state;
     size_t size = 30000000, got = 0;
     current = make(size, 0);
     uint8_t *copy = malloc(size), *body = malloc(size);

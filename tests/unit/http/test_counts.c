@@ -38,7 +38,6 @@ static void test_nothing_is_lost_between_threads(void **state)
     pthread_t threads[THREADS];
     uint64_t all = 0;
 
-    (void)state;
     assert_non_null(c);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, count, c), 0);
@@ -71,7 +70,6 @@ static void test_rows_and_statuses_are_apart(void **state)
     static const unsigned odd[] = {0, 99, 600, 4000000000u};
     struct counts_sums sums;
 
-    (void)state;
     assert_non_null(c);
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         counts_add(c, &(struct counts_answer){.row = 1, .status = odd[i], .bytes = 1});

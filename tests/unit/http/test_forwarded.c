@@ -48,7 +48,6 @@ static void test_the_client_of_a_list(void **state)
     };
     struct address_range trusted[2];
 
-    (void)state;
     for (size_t i = 0; i < 2; i++)
         assert_true(address_range_parse(ranges[i], &trusted[i]));
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {

@@ -60,7 +60,6 @@ static void test_bodies(void **state)
         {"GET /hello HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello", 200, false, "body="},
         {"GET /hello HTTP/1.1\r\n" HOST "Content-Length: 8193\r\n\r\n", 413, true, NULL},
     };
-    (void)state;
     struct listener *l = admin();
     CHECK(l, all);
     int fd = live_connect(l);
@@ -118,7 +117,6 @@ static void test_smuggling(void **state)
         {"GET hello HTTP/1.1\r\n" HOST "\r\n", 400, true, NULL},
         {"GET /he\tllo HTTP/1.1\r\n" HOST "\r\n", 400, true, NULL},
     };
-    (void)state;
     struct listener *l = admin();
     CHECK(l, all);
     listener_stop(l, 1000);

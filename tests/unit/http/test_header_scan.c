@@ -53,7 +53,6 @@ static void check(const char *name, enum known_header which)
 
 static void test_names_in_any_case(void **state)
 {
-    (void)state;
     for (int which = 0; which < HEADER_COUNT; which++) {
         char lower[32] = "", upper[32] = "";
         for (size_t i = 0; names[which][i] != '\0'; i++) {
@@ -72,7 +71,6 @@ static void test_names_that_are_near(void **state)
 {
     char near[40];
 
-    (void)state;
     for (int which = 0; which < HEADER_COUNT; which++) {
         size_t len = strlen(names[which]);
         for (size_t i = 0; i < len; i++) {
@@ -103,7 +101,6 @@ static void test_names_are_tokens(void **state)
 {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    (void)state;
     for (int c = 0; c < 256; c++) {
         char name[8] = {'a', (char)c, 'b', '\0'};
         bool fine = memchr(token, c, sizeof token - 1) != NULL;
@@ -123,7 +120,6 @@ static void test_values(void **state)
 {
     struct header_scan scan = {.malformed = false};
 
-    (void)state;
     header_scan_add(&scan, "Referer", 7, NULL, 0);
     header_scan_add(&scan, "x-forwarded-host", 16, "a", 1);
     header_scan_add(&scan, "X-Forwarded-Host", 16, "b", 1);

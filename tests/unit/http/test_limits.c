@@ -78,7 +78,6 @@ static int64_t drip(int fd, const char *text, int64_t start)
 
 static void test_slow_header(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this();
     options.header_timeout_ms = 500;
     struct listener *l = live_start(&options);
@@ -95,7 +94,6 @@ static void test_slow_header(void **state)
 
 static void test_slow_body(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this();
     options.body_timeout_ms = 500;
     struct listener *l = live_start(&options);
@@ -131,7 +129,6 @@ static void test_half_of_a_request(void **state)
         "GET /small HTTP/1.1\r\nHost: a\r\nHalf",
         "GET /sma",
     };
-    (void)state;
     struct listener_options options = options_of_this();
     options.body_timeout_ms = options.header_timeout_ms = 60000;
     struct listener *l = live_start(&options);
@@ -193,7 +190,6 @@ static void test_an_end_behind_a_body(void **state)
         "POST /take HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         "5\r\nwhole\r\n1\r\n!\r\n0\r\n\r\n",
     };
-    (void)state;
     struct listener_options options = options_of_this();
     struct listener *l = live_start(&options);
     for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++) {
@@ -214,7 +210,6 @@ static void test_an_end_while_a_request_waits(void **state)
         "5\r\nwhole\r\n1\r\n!\r\n0\r\n\r\n",
         "GET /later HTTP/1.1\r\nHost: a\r\n\r\n",
     };
-    (void)state;
     struct listener_options options = options_of_this();
     options.threads = 1;
     struct listener *l = live_start(&options);
@@ -234,7 +229,6 @@ static void test_an_end_while_a_request_waits(void **state)
 
 static void test_idle(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this();
     options.idle_timeout_ms = 5000;
     options.header_timeout_ms = 5000;
@@ -255,7 +249,6 @@ static void test_idle(void **state)
 
 static void test_slow_reader(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this();
     options.reply_timeout_ms = 20; /* 40 MB: 39 times that */
     struct listener *l = live_start(&options);
@@ -277,7 +270,6 @@ static void test_slow_reader(void **state)
 
 static void test_waiting_is_not_slow(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this();
     options.header_timeout_ms = options.body_timeout_ms = options.idle_timeout_ms = 1500;
     struct listener *l = live_start(&options);
@@ -290,7 +282,6 @@ static void test_waiting_is_not_slow(void **state)
 
 static void test_per_address(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this();
     options.max_connections_per_address = 3;
     struct listener *l = live_start(&options);
@@ -313,7 +304,6 @@ static void test_per_address(void **state)
 /* A reader that never reads does not hold up a stop. */
 static void test_stop_cuts_slow_readers(void **state)
 {
-    (void)state;
     struct listener_options options = options_of_this();
     struct listener *l = live_start(&options);
     int fd = live_connect(l);

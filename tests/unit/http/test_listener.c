@@ -38,7 +38,6 @@ static void test_statuses(void **state)
         {"GET http://127.0.0.1/hello HTTP/1.0\r\n\r\n", 200, true, "host=127.0.0.1 "},
         {"GET http://evil.example/hello HTTP/1.0\r\n\r\n", 421, true, NULL},
     };
-    (void)state;
     struct listener *l = admin();
     CHECK(l, all);
     listener_stop(l, 1000);
@@ -58,7 +57,6 @@ static void test_hosts(void **state)
         {"GET /hello HTTP/1.1\r\n" HOST "X-Forwarded-Host: a.example\r\n\r\n", 200, false,
          "host=127.0.0.1:1 "},
     };
-    (void)state;
     struct listener *l = admin();
     CHECK(l, all);
     listener_stop(l, 1000);
@@ -78,7 +76,6 @@ static void test_hosts(void **state)
 
 static void test_too_long(void **state)
 {
-    (void)state;
     struct listener *l = admin();
     const size_t sizes[] = {9000, 15000, 60000};
     for (size_t i = 0; i < 3; i++) {
@@ -99,7 +96,6 @@ static void test_too_long(void **state)
 
 static void test_public_errors_are_text(void **state)
 {
-    (void)state;
     struct listener_options options = live_options(routes, ROUTE_COUNT);
     options.problem_json = false;
     struct listener *l = live_start(&options);
@@ -123,7 +119,6 @@ static void sum(void *context, const char *route, unsigned status, uint64_t coun
 
 static void test_pipelining_and_counts(void **state)
 {
-    (void)state;
     struct listener *l = admin();
     int fd = live_connect(l);
     struct answer a;
@@ -159,7 +154,6 @@ static void test_start_refusals(void **state)
     struct listener *l;
     char why[200];
 
-    (void)state;
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
         options.address = addresses[i];
         assert_false(listener_start(&options, &l, why, sizeof why));
@@ -187,7 +181,6 @@ static void test_the_queue_is_long(void **state)
     socklen_t size = sizeof info;
     unsigned most = 0;
 
-    (void)state;
     FILE *file = fopen("/proc/sys/net/core/somaxconn", "re");
     if (file == NULL || fscanf(file, "%u", &most) != 1)
         skip();

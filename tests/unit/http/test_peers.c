@@ -35,7 +35,6 @@ static struct sockaddr_storage address_of(const char *text)
 
 static void test_who_is_who(void **state)
 {
-    (void)state;
     static const struct {
         const char *a, *b;
         bool same;
@@ -70,7 +69,6 @@ static void test_who_is_who(void **state)
 
 static void test_the_limit_is_exact(void **state)
 {
-    (void)state;
     struct peers peers = {NULL};
     struct sockaddr_storage address = address_of("192.0.2.1");
     const struct sockaddr *a = (struct sockaddr *)&address;
@@ -97,7 +95,6 @@ static void test_the_limit_is_exact(void **state)
 /* No address at all counts as one of its own. */
 static void test_without_address(void **state)
 {
-    (void)state;
     struct peers peers = {NULL};
     struct peer *one = peers_enter(&peers, NULL, 1);
 

@@ -32,7 +32,6 @@ static size_t read_on(int fd)
  * longest first, no more than is asked for. */
 static void test_slow_readers(void **state)
 {
-    (void)state;
     enum { PAGES = 4, CURRENT = 3 };
     size_t size = 20000000, length[PAGES];
     char *xml = make_xml(size);

@@ -14,7 +14,6 @@
 static void test_problem(void **state)
 {
     struct reply reply;
-    (void)state;
     reply_init(&reply);
     reply_header(&reply, "X-Before", "dropped");
     str_append_text(&reply.body, "dropped");
@@ -37,7 +36,6 @@ static void test_problem(void **state)
 static void test_headers(void **state)
 {
     struct reply reply;
-    (void)state;
     reply_init(&reply);
     reply_header(&reply, "Location", "/a\tb");
     assert_false(reply.body.failed);
@@ -56,7 +54,6 @@ static void test_headers(void **state)
 static void test_methods(void **state)
 {
     char allow[METHOD_ALLOW_SIZE];
-    (void)state;
     assert_int_equal(method_parse("GET"), HTTP_GET);
     assert_int_equal(method_parse("Get"), HTTP_OTHER);
     assert_int_equal(method_parse("CONNECT"), HTTP_OTHER);
@@ -103,7 +100,6 @@ static void test_route_match(void **state)
         {"", HTTP_GET, -1, 0, NULL},
     };
     struct route_match match;
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         route_match(routes, 6, NULL, all[i].path, all[i].method, &match);
         assert_ptr_equal(match.route, all[i].route < 0 ? NULL : &routes[all[i].route]);

@@ -68,7 +68,6 @@ static uint64_t of_a_new_thread(void)
 
 static void threads_inherit_it_until_it_is_taken_back(void **state)
 {
-    (void)state;
     if (!kernel_has_slices())
         skip();
     uint64_t before = slice_of(0);
@@ -82,7 +81,6 @@ static void threads_inherit_it_until_it_is_taken_back(void **state)
 static void another_policy_is_left_alone(void **state)
 {
     const struct sched_param none = {0};
-    (void)state;
     if (!kernel_has_slices())
         skip();
     uint64_t before = slice_of(0);
@@ -105,7 +103,6 @@ static const struct route routes[] = {
 /* Three workers; not the thread that keeps deadlines. */
 static void a_listener_asks_it_for_who_answers(void **state)
 {
-    (void)state;
     if (!kernel_has_slices())
         skip();
     unsigned others = count_short(100000); /* a sanitizer's thread may have inherited it above */

@@ -6,7 +6,6 @@
 
 static void test_every_order(void **state)
 {
-    (void)state;
     struct listener *l = start(16);
     struct answer a;
     int fd = live_connect(l);
@@ -44,7 +43,6 @@ static void *client(void *context)
 
 static void test_many_at_once(void **state)
 {
-    (void)state;
     struct listener *l = start(100);
     pthread_t threads[16];
     for (int i = 0; i < 16; i++)
@@ -58,7 +56,6 @@ static void test_many_at_once(void **state)
 
 static void test_places_are_limited(void **state)
 {
-    (void)state;
     struct listener *l = start(2);
     struct answer a;
     char text[512];
@@ -99,7 +96,6 @@ static void test_places_are_limited(void **state)
 
 static void test_sites_leave_others_half_of_the_free_places(void **state)
 {
-    (void)state;
     struct listener *l = start(4);
     static const char *const held[] = {OWN("7", "?held"), OWN("7", "?held"), OWN("8", "?held")};
     struct answer a;
@@ -140,7 +136,6 @@ static void test_sites_leave_others_half_of_the_free_places(void **state)
 
 static void test_client_gone(void **state)
 {
-    (void)state;
     struct listener *l = start(16);
     for (int i = 0; i < 8; i++) {
         int fd = live_connect(l);
@@ -163,7 +158,6 @@ static void test_client_gone(void **state)
 
 static void test_stop_with_waiters(void **state)
 {
-    (void)state;
     struct listener *l = start(16);
     struct answer a;
     int waiting[6], idle = live_connect(l);
@@ -202,7 +196,6 @@ static void test_stop_with_waiters(void **state)
 
 static void test_nobody_gets_in_after_quiesce(void **state)
 {
-    (void)state;
     struct listener *l = start(1);
     struct sockaddr_in to = live_address(l);
     listener_quiesce(l);

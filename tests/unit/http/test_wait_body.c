@@ -44,7 +44,6 @@ static void upload(struct listener *l, const char *query, bool chunked, size_t s
 
 static void test_in_mid_body(void **state)
 {
-    (void)state;
     struct listener *l = start(4);
     upload(l, "", false, 100000);
     upload(l, "?0", false, 7000);
@@ -60,7 +59,6 @@ static void test_in_mid_body(void **state)
 /* The reply comes although the body is still coming, and is not lost to a reset. */
 static void test_early_reply_in_mid_body(void **state)
 {
-    (void)state;
     struct listener *l = start(4);
     for (int waiting = 0; waiting <= 1; waiting++) {
         struct answer a;

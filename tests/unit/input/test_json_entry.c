@@ -26,7 +26,6 @@ static enum rule_code parse(const char *text, struct json_entry *e, struct rejec
 
 static void test_accepted(void **state)
 {
-    (void)state;
     struct json_entry e;
     struct rejection r;
     assert_int_equal(
@@ -58,7 +57,6 @@ static void test_accepted(void **state)
 
 static void test_rejected(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         enum rule_code code;
@@ -106,7 +104,6 @@ static void test_rejected(void **state)
 /* What is kept of a loc ends at a character, whatever its length. */
 static void test_long_loc(void **state)
 {
-    (void)state;
     for (size_t shift = 0; shift < 4; shift++) {
         static char text[9000];
         struct json_entry e;

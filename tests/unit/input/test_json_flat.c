@@ -29,7 +29,6 @@ static bool read_exact(const char *text, const struct reader_options *with, stru
 
 static void test_taken(void **state)
 {
-    (void)state;
     struct raw_entry raw;
     char *copy;
     assert_true(read_exact(" { \"index\" : \"/i.xml\" ,\t\"loc\":\"" URL
@@ -66,7 +65,6 @@ static void test_taken(void **state)
 
 static void test_left_to_the_general_reader(void **state)
 {
-    (void)state;
     static const char *const table[] = {
         "",
         " ",
@@ -122,7 +120,6 @@ static void test_left_to_the_general_reader(void **state)
 static void test_each_byte_at_each_place(void **state)
 {
     enum { LEN = 19 };
-    (void)state;
     for (unsigned place = 0; place < LEN; place++) {
         for (unsigned byte = 1; byte < 256; byte++) {
             char text[] = "{\"loc\":\"https://a.example/1\"}";
@@ -158,7 +155,6 @@ static void describe(const char *text, const struct reader_options *with, char *
 /* Both ways to the same end: a backslash in a name makes the general reader take the same entry. */
 static void test_same_as_the_general_reader(void **state)
 {
-    (void)state;
     static const char *const rests[] = {
         ":\"" URL "\"}",
         ":\"HTTPS://Example.com:443/%41?b=1\",\"lastmod\":\"2026-01-02\"}",

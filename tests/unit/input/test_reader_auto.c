@@ -85,7 +85,6 @@ static const struct {
 
 static void test_lists(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     check_cases(lists, &options);
     options.format = READER_LIST;
@@ -99,7 +98,6 @@ static void test_lists(void **state)
 
 static void test_formats(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         struct transcript t = {.stop_at = 0}, told = {.stop_at = 0};
@@ -118,7 +116,6 @@ static void test_formats(void **state)
 /* White space of more than one head before the text. */
 static void test_far_start(void **state)
 {
-    (void)state;
     static const char *const texts[] = {URL "\n", ONE "\n", "{\n\"loc\":\"" URL "\"}",
                                         "<?xml version='1.0'?><sitemapindex><sitemap><loc>" URL
                                         "</loc></sitemap></sitemapindex>",
@@ -143,7 +140,6 @@ static void test_far_start(void **state)
 /* A line past the limit costs only itself, whatever it is. */
 static void test_long_lines(void **state)
 {
-    (void)state;
     static const size_t lens[] = {READER_MAX_ITEM_BYTES, READER_MAX_ITEM_BYTES + 1,
                                   3 * READER_MAX_ITEM_BYTES};
     for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
@@ -171,7 +167,6 @@ static void test_long_lines(void **state)
 /* A first line too long to distinguish NDJSON from one object. */
 static void test_long_object(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     struct str input = STR_INIT;
     struct transcript t = {.stop_at = 0};
@@ -196,7 +191,6 @@ static void test_long_object(void **state)
 
 static void test_limits(void **state)
 {
-    (void)state;
     static const enum reader_format wanted[] = {READER_LIST, READER_NDJSON, READER_JSON};
     static const char *const pieces[] = {URL "\n", ONE "\n", ONE ","};
     for (size_t f = 0; f < sizeof wanted / sizeof wanted[0]; f++) {
@@ -234,7 +228,6 @@ static void test_limits(void **state)
 /* A format that the caller names is not second-guessed. */
 static void test_named(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_NDJSON);
     check_case(&(struct input_case){"a pretty object as NDJSON", "{\n\"loc\":\"" URL "\"}", 0,
                                     "1 !malformed-json -\n2 !malformed-json -\n", READER_OK, NULL,

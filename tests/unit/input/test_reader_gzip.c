@@ -26,7 +26,6 @@ static void check_gzip(const char *name, struct str *input, const struct reader_
 
 static void test_formats(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     struct str in = STR_INIT;
     append_text(&in, XML);
@@ -50,7 +49,6 @@ static void test_formats(void **state)
 
 static void test_members(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     struct str in = STR_INIT;
     append_text(&in, "https://exam");
@@ -79,7 +77,6 @@ static void test_members(void **state)
  * members of nothing, a name that does not end. A member for each line is allowed. */
 static void test_waste(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     size_t len = 2u << 20;
     char *filler = calloc(1, len);
@@ -115,7 +112,6 @@ static void test_waste(void **state)
 
 static void test_broken(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     struct str whole = STR_INIT;
     append_text(&whole, XML);
@@ -140,7 +136,6 @@ static void test_broken(void **state)
 
 static void test_not_allowed(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     struct str in = STR_INIT;
     options.allow_gzip = false;
@@ -157,7 +152,6 @@ static void test_not_allowed(void **state)
 /* Half a million comment lines: 1 MiB is free, past that the ratio counts. */
 static void test_bombs(void **state)
 {
-    (void)state;
     for (unsigned megabytes = 1; megabytes <= 8; megabytes *= 8) {
         struct str text = STR_INIT, in = STR_INIT;
         while (text.len < megabytes * 1048576u)
@@ -189,7 +183,6 @@ static void test_bombs(void **state)
 
 static void test_large(void **state)
 {
-    (void)state;
     struct str text = STR_INIT, in = STR_INIT;
     for (unsigned n = 0; n < 50000; n++)
         str_append_format(&text, "https://example.com/%u.xml\n", n);

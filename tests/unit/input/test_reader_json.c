@@ -146,7 +146,6 @@ static const struct input_case lenient[] = {
 
 static void test_bodies(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_JSON);
     check_cases(bodies, &options);
     check_cases(malformed, &options);
@@ -154,7 +153,6 @@ static void test_bodies(void **state)
 
 static void test_lines(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_NDJSON);
     check_cases(lines, &options);
     options.allow_export_fields = true;
@@ -164,7 +162,6 @@ static void test_lines(void **state)
 
 static void test_lenient(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_JSON);
     options.lenient = true;
     check_cases(lenient, &options);
@@ -188,7 +185,6 @@ static void append_long(struct str *input, size_t len)
 /* An item of just the limit is read; one byte more is not. */
 static void test_long_items(void **state)
 {
-    (void)state;
     for (size_t extra = 0; extra < 2; extra++) {
         struct str input = STR_INIT;
         struct transcript t = {.stop_at = 0};
@@ -216,7 +212,6 @@ static void test_long_items(void **state)
 
 static void test_single(void **state)
 {
-    (void)state;
     static const struct {
         const char *input;
         bool single;

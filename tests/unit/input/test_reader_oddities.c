@@ -109,7 +109,6 @@ static const struct input_case documents[] = {
 
 static void test_documents(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     options.lenient = true;
     check_cases(documents, &options);
@@ -117,7 +116,6 @@ static void test_documents(void **state)
 
 static void test_two_thousand(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     struct transcript t = {.stop_at = 0};
     struct str input = STR_INIT;

@@ -248,13 +248,11 @@ static void run(const struct input_case *cases, size_t count, bool is_lenient)
 
 static void test_strict(void **state)
 {
-    (void)state;
     run(strict, sizeof strict / sizeof strict[0], false);
 }
 
 static void test_lenient(void **state)
 {
-    (void)state;
     run(lenient, sizeof lenient / sizeof lenient[0], true);
 }
 
@@ -421,7 +419,6 @@ static void check_both(const struct reader_options *options, const struct str *p
 static void test_plain_items(void **state)
 {
     struct str plain = STR_INIT, odd = STR_INIT;
-    (void)state;
     for (uint32_t seed = 1; seed <= 24 * COUNT(ends); seed++) {
         struct reader_options options = test_options(READER_AUTO);
         bool pages = seed % 6 != 0;
@@ -458,7 +455,6 @@ static void make_blocks(struct str *out, const char *space, size_t number, bool 
 static void test_plain_behind_another(void **state)
 {
     struct str plain = STR_INIT, odd = STR_INIT;
-    (void)state;
     for (size_t i = 0; i < 2 * COUNT(roots) * (COUNT(pieces) + COUNT(ends)); i++) {
         struct reader_options options = test_options(READER_AUTO);
         options.pages = i & 1;
@@ -485,7 +481,6 @@ static const struct input_case places[] = {
 
 static void test_places(void **state)
 {
-    (void)state;
     run(places, COUNT(places), false);
 }
 
@@ -505,7 +500,6 @@ static void test_long(void **state)
         {"<v:uploader info='https://c.example/", "%61", "'>U</v:uploader>", "uploader",
          "video-malformed"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct str text = STR_INIT, want = STR_INIT;
         str_append_text(&text, "<urlset" NAMESPACES "><url><loc>" U "</loc><v:video>");

@@ -64,7 +64,6 @@ static bool load(const char *file, struct str *out)
 
 static void test_files(void **state)
 {
-    (void)state;
     struct str input = STR_INIT;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         if (!load(files[i].file, &input))

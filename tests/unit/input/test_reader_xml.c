@@ -204,7 +204,6 @@ static const struct input_case refused[] = {
 
 static void test_accepted(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     check_cases(accepted, &options);
     check_cases(namespaces, &options);
@@ -214,14 +213,12 @@ static void test_accepted(void **state)
 
 static void test_rejected(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     check_cases(rejected, &options);
 }
 
 static void test_lenient(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     options.lenient = true;
     check_cases(lenient, &options);
@@ -237,7 +234,6 @@ static void test_lenient(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     check_cases(refused, &options);
     options.format = READER_XML;
@@ -251,7 +247,6 @@ static void test_refused(void **state)
 
 static void test_stopped(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     struct transcript t = {.stop_at = 2};
     const char *input = OPEN ONE "<sitemap/>" ONE ONE SHUT;

@@ -39,7 +39,6 @@ static void check_large(const char *name, const char *before, const char *piece,
 
 static void test_limits(void **state)
 {
-    (void)state;
     check_large("nesting", "", "<a>", 100, "", NULL, READER_TOO_LARGE, "nested-too-deep");
     check_large("a long comment", "<!-- ", "0123456789", 20000, " -->", "", READER_TOO_LARGE,
                 "item-too-large");
@@ -57,7 +56,6 @@ static void test_limits(void **state)
 
 static void test_long_loc(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     static const size_t lens[] = {LOC_MAX_CHARS, LOC_MAX_CHARS + 1, READER_MAX_TEXT_BYTES,
                                   READER_MAX_TEXT_BYTES + 1, 3 * READER_MAX_TEXT_BYTES};
@@ -81,7 +79,6 @@ static void test_long_loc(void **state)
 
 static void test_counts(void **state)
 {
-    (void)state;
     struct reader_options options = test_options(READER_AUTO);
     options.max_entries = 2;
     check_case(&(struct input_case){"as many as may be", OPEN ONE ONE SHUT, 0,

@@ -68,7 +68,6 @@ static const struct kind_case kinds[] = {
 
 static void test_kinds(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const struct kind_case *c = &kinds[i];
         struct sitemap_file f = verify(c->name, c->input, strlen(c->input));
@@ -150,7 +149,6 @@ static void check_code(const struct code_case *c, size_t len)
 
 static void test_codes(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         check_code(&codes[i], strlen(codes[i].input));
 }
@@ -168,7 +166,6 @@ static void append_wide(struct str *out, const char *text, bool mark, bool big)
 
 static void test_utf16(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         bool mark = i & 1, big = i & 2;
         struct str s = STR_INIT;
@@ -197,7 +194,6 @@ static void test_foreign(void **state)
         {"\x4c\x6f\xa7\x94\x93\x40", 6, "EBCDIC"},
     };
     char detail[64];
-    (void)state;
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         struct sitemap_file f = verify(heads[i].encoding, heads[i].bytes, heads[i].len);
         snprintf(detail, sizeof detail, "is encoded in %s; a sitemap must be UTF-8",
@@ -248,7 +244,6 @@ static void test_feeds(void **state)
          "</pubDate></item><item><pubDate>1 Mar 2026 10:00:60 GMT</pubDate></item></channel></rss>",
          4, ""},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof feeds / sizeof feeds[0]; i++) {
         struct sitemap_file f = verify_text(feeds[i].input);
         if (f.kind != SITEMAP_FILE_FEED || !f.feed || f.urls != feeds[i].urls ||
@@ -295,7 +290,6 @@ static void test_pages(void **state)
         {"<title>Not found</title>", "not-a-sitemap", "titled \"Not found\""},
         {"<body>captcha", "not-a-sitemap", "HTML"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
         char text[512];
         snprintf(text, sizeof text, "<!doctype html>\n<html>%s", pages[i].body);
@@ -343,7 +337,6 @@ static void test_codings(void **state)
         {NULL, NULL, 1, SITEMAP_PACKING_PLAIN, "", "gzip-unmarked"},
         {NULL, "application/gzip", 1, SITEMAP_PACKING_PLAIN, "", NULL},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct str body = STR_INIT;
         str_append_text(&body, sitemap);
@@ -395,7 +388,6 @@ static void test_lastmod(void **state)
         {"2026-01-01T10:00Z|2026-01-01T10:00:00Z", "2026-01-01T10:00:00Z", true},
         {"|", "", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct str s = STR_INIT;
         str_append_text(&s, OPEN);

@@ -69,7 +69,6 @@ static void test_no_change(void **state)
         {"xmlns:xhtml", "xmlns:unused=\"urn:x\" xmlns:xhtml", false},
         {"</urlset>", "</urlset>\n<!-- end -->\n", false},
     };
-    (void)state;
     struct sitemap_file whole = verify("base", base, sizeof base - 1);
     assert_int_equal(whole.kind, SITEMAP_FILE_URLSET);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -111,7 +110,6 @@ static void test_change(void **state)
         {"<urlset ", "<urlset version=\"1\" "},
         {"example.com/b</loc>", "example.com/</loc>b"},
     };
-    (void)state;
     struct sitemap_file whole = verify("base", base, sizeof base - 1);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct str s = STR_INIT;
@@ -123,7 +121,6 @@ static void test_change(void **state)
 
 static void test_order(void **state)
 {
-    (void)state;
     struct sitemap_file a = verify_text(OPEN URL("a") URL("b") CLOSE);
     struct sitemap_file b = verify_text(OPEN URL("b") URL("a") CLOSE);
     check_hash("pages", &b, &a, false);
@@ -134,7 +131,6 @@ static void test_order(void **state)
 
 static void test_dateless(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *a, *b;
         bool same;
@@ -158,7 +154,6 @@ static void test_dateless(void **state)
 
 static void test_gzip(void **state)
 {
-    (void)state;
     struct sitemap_file whole = verify("base", base, sizeof base - 1);
     for (int level = 0; level <= 9; level += 3) {
         struct str s = STR_INIT;
@@ -189,7 +184,6 @@ static void test_list(void **state)
         "https://example.com/ahttps://example.com/b\n",
         "https://example.com/A\nhttps://example.com/b\n",
     };
-    (void)state;
     struct sitemap_file whole = verify("list", list, sizeof list - 1);
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         struct sitemap_file f = verify_text(same[i]);
@@ -207,7 +201,6 @@ static void test_list(void **state)
  * https://example.com/ > 0000 > 0000 > 0000`, made by another program. */
 static void test_stays(void **state)
 {
-    (void)state;
     struct sitemap_file f = verify_text("https://example.com/a\n");
     assert_true(f.hash[0] == 0xd41da90334dcc287 && f.hash[1] == 0xacb9dbd764b54904);
     f = verify_text("<urlset a='b'><url><loc> https://example.com/ </loc></url></urlset>");

@@ -23,7 +23,6 @@ static void check_kind(const char *name, const struct sitemap_file *f, enum site
 
 static void test_urls(void **state)
 {
-    (void)state;
     for (unsigned past = 0; past < 2; past++) {
         struct str xml = STR_INIT, list = STR_INIT;
         str_append_text(&xml, OPEN);
@@ -78,7 +77,6 @@ static void append_random(struct str *s, size_t times)
 
 static void test_bytes(void **state)
 {
-    (void)state;
     for (size_t past = 0; past < 2; past++) {
         struct str s = STR_INIT, zipped = STR_INIT;
         append_sized(&s, SITEMAP_FILE_MAX_BYTES + past, "<!-- the quick brown fox -->\n");
@@ -109,7 +107,6 @@ static void append_nested(struct str *s, unsigned depth)
 
 static void test_depth(void **state)
 {
-    (void)state;
     struct str s = STR_INIT;
     append_nested(&s, SITEMAP_FILE_MAX_DEPTH);
     struct sitemap_file f = verify_str("depth", &s);
@@ -132,7 +129,6 @@ static struct sitemap_file verify_around(const char *before, const char *filling
 static void test_text(void **state)
 {
     const size_t max = SITEMAP_FILE_MAX_TEXT;
-    (void)state;
     struct sitemap_file f = verify_around(OPEN "\n <a>  \n ", "x", max, " \n</a>" CLOSE);
     check_kind("text", &f, SITEMAP_FILE_EMPTY);
     f = verify_around(OPEN "\n <a>  \n ", "x", max + 1, "</a>" CLOSE);
@@ -181,7 +177,6 @@ static void check_gzip(const char *name, struct str *s, const char *code)
 static void test_gzip(void **state)
 {
     static const char xml[] = DECL OPEN "\n" URL("a") "\n" CLOSE;
-    (void)state;
     struct str whole = STR_INIT;
     append_gzip(&whole, xml, sizeof xml - 1, 6);
     for (size_t len = 2; len < whole.len; len++) {
@@ -225,7 +220,6 @@ static void append_bomb(struct str *s, const char *begin, const char *filling, s
 
 static void test_gzip_bomb(void **state)
 {
-    (void)state;
     struct str s = STR_INIT;
     append_bomb(&s, OPEN, " ", 3000000);
     check_gzip("white space", &s, "gzip-bomb");
@@ -271,7 +265,6 @@ static void check_memory(const char *name, struct str *s, enum sitemap_file_kind
 
 static void test_memory(void **state)
 {
-    (void)state;
 #ifdef SANITIZED
     skip();
 #endif

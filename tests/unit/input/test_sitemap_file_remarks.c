@@ -123,7 +123,6 @@ static int expect_place(void **state)
     static const char loc[] = "https://example.com/maps/a.xml";
     static const char *const hosts[] = {"cross.example", "port.example:8443"};
     static struct url own;
-    (void)state;
     assert_int_equal(url_parse(loc, sizeof loc - 1, &own, NULL), RULE_OK);
     verify_expect =
         (struct sitemap_expect){.now = NOW, .url = &own, .hosts = hosts, .host_count = 2};
@@ -132,7 +131,6 @@ static int expect_place(void **state)
 
 static void test_remarks(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sitemap_file f = verify_text(cases[i].input);
         struct sitemap_remarks read;
@@ -168,7 +166,6 @@ static void test_useless(void **state)
          "character",
          1, 1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof useless / sizeof useless[0]; i++) {
         struct sitemap_file f = verify_text(useless[i].input);
         assert_int_equal(f.kind, SITEMAP_FILE_BROKEN);
@@ -192,7 +189,6 @@ static void test_some_use(void **state)
         OPEN "<url>" LOC("a") LOC("b") "</url>" CLOSE,
         OPEN PAGE("/a") PAGE("https://example.com/100%") CLOSE,
     };
-    (void)state;
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
         if (verify_text(inputs[i]).kind != SITEMAP_FILE_URLSET)
             fail_msg("%s", inputs[i]);
@@ -200,7 +196,6 @@ static void test_some_use(void **state)
 
 static void test_packing(void **state)
 {
-    (void)state;
     struct str zipped = STR_INIT;
     append_gzip(&zipped, OPEN GOOD CLOSE, sizeof OPEN GOOD CLOSE - 1, 6);
     for (enum sitemap_packing p = SITEMAP_PACKING_ANY; p <= SITEMAP_PACKING_GZIP; p++) {
@@ -229,7 +224,6 @@ static void test_bounds(void **state)
 {
     char told[SITEMAP_REMARK_SENTENCE];
     struct str s = STR_INIT;
-    (void)state;
     str_append_text(&s, OPEN "\n" GOOD);
     for (unsigned i = 1; i < SITEMAP_FILE_MAX_URLS; i++)
         str_append_format(&s, "<url><loc>/%u</loc></url>\n", i);
@@ -288,7 +282,6 @@ static void test_begun(void **state)
     };
     static const char *const others[] = {"<urls", "<urlsets", "<urlset-x ", "<a:rss ",
                                          "<a><urlset"};
-    (void)state;
     for (size_t i = 0; i < sizeof begun / sizeof begun[0]; i++) {
         struct sitemap_file f = verify_text(begun[i].input);
         if (f.kind != SITEMAP_FILE_BROKEN || strcmp(f.code, begun[i].code) != 0 || f.line == 0)

@@ -70,7 +70,6 @@ static const struct access_line plain = {
 
 static void combined_is_the_format_of_that_name(void **state)
 {
-    (void)state;
     char *text = written(ACCESS_COMBINED, &plain);
     char *end = strstr(text, " +0000] ");
     assert_non_null(end);
@@ -84,7 +83,6 @@ static void combined_is_the_format_of_that_name(void **state)
 
 static void json_has_every_field(void **state)
 {
-    (void)state;
     char *text = written(ACCESS_JSON, &plain);
     char *behind = strstr(text, "Z\"");
     assert_non_null(behind);
@@ -102,7 +100,6 @@ static void json_has_every_field(void **state)
 static void a_line_cannot_be_forged(void **state)
 {
     struct access_line line = {.peer = "192.0.2.1", .method = "GET", .path = "/" NASTY};
-    (void)state;
     line.user_agent = NASTY;
     char *text = written(ACCESS_COMBINED, &line);
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
@@ -123,7 +120,6 @@ static void a_line_cannot_be_forged(void **state)
 static void what_is_not_known_is_left_open(void **state)
 {
     static const struct access_line nothing = {.status = 414};
-    (void)state;
     char *text = written(ACCESS_COMBINED, &nothing);
     assert_non_null(strstr(text, " +0000] \"- - -\" 414 0 \"-\" \"-\"\n"));
     free(text);
@@ -139,7 +135,6 @@ static void long_fields_are_cut(void **state)
     static const char fills[] = {'x', '"', '\n'};
     struct access_line line = plain;
     char text[9000];
-    (void)state;
     for (size_t i = 0; i < sizeof fills; i++) {
         memset(text, fills[i], sizeof text - 1);
         text[sizeof text - 1] = '\0';
@@ -164,7 +159,6 @@ static void it_opens_what_it_can(void **state)
 {
     struct access_log *log;
     struct stat about;
-    (void)state;
     assert_true(access_log_open(NULL, ACCESS_COMBINED, &log));
     assert_null(log);
     access_log_reopen(log);

@@ -41,7 +41,6 @@ static void escapes(void **state)
         {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\\xF4\\x90\\x80\\x80",
          "\\ufffd\\ufffd\\ufffd\\ufffd"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         check(rows[i].in, LINE_BYTES, LINE_ESCAPE_TEXT, rows[i].text);
         check(rows[i].in, LINE_BYTES, LINE_ESCAPE_COMBINED, rows[i].combined);
@@ -67,7 +66,6 @@ static void check_byte(unsigned byte, size_t at, size_t len)
  * time know all of them. */
 static void every_byte_at_every_place(void **state)
 {
-    (void)state;
     for (unsigned byte = 1; byte < 256; byte++)
         for (size_t len = 1; len <= 20; len++)
             for (size_t at = 0; at < len; at++)
@@ -76,7 +74,6 @@ static void every_byte_at_every_place(void **state)
 
 static void a_limit_cuts_no_character(void **state)
 {
-    (void)state;
     check("123456789", 5, LINE_ESCAPE_TEXT, "12345");
     check("1234567890abcdef", 8, LINE_ESCAPE_TEXT, "12345678");
     check("1234\n", 7, LINE_ESCAPE_TEXT, "1234");
@@ -90,7 +87,6 @@ static void a_full_line_keeps_its_end(void **state)
 {
     char many[5001];
     struct line l;
-    (void)state;
     memset(many, '\n', 5000);
     many[5000] = '\0';
     l.len = 0;
@@ -105,7 +101,6 @@ static void a_full_line_keeps_its_end(void **state)
 static void numbers_and_times(void **state)
 {
     struct line l;
-    (void)state;
     l.len = 0;
     line_append_number(&l, 0);
     line_append_text(&l, " ");

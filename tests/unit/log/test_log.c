@@ -55,7 +55,6 @@ static size_t lines(const char *text)
 
 static void a_text_line_cannot_be_forged(void **state)
 {
-    (void)state;
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
     divert();
     log_event(LOG_LEVEL_WARNING, "event", "%s", NASTY);
@@ -70,7 +69,6 @@ static void a_text_line_cannot_be_forged(void **state)
 
 static void a_json_line_is_one_object(void **state)
 {
-    (void)state;
     log_setup(LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
     divert();
     log_event(LOG_LEVEL_DEBUG, "event", "%s", NASTY);
@@ -85,7 +83,6 @@ static void a_json_line_is_one_object(void **state)
 static void a_long_line_is_cut_and_ends(void **state)
 {
     char *message = malloc(10001);
-    (void)state;
     memset(message, '\n', 10000);
     message[10000] = '\0';
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
@@ -101,7 +98,6 @@ static void a_long_line_is_cut_and_ends(void **state)
 static void levels_have_names(void **state)
 {
     enum log_level level = LOG_LEVEL_ERROR;
-    (void)state;
     assert_true(log_level_parse("debug", &level));
     assert_int_equal(level, LOG_LEVEL_DEBUG);
     assert_false(log_level_parse("Debug", &level));
@@ -120,7 +116,6 @@ static void name_journal(unsigned more)
 
 static void the_journal_gets_priorities(void **state)
 {
-    (void)state;
     divert();
     name_journal(0);
     log_setup(LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
@@ -151,7 +146,6 @@ static void the_journal_gets_priorities(void **state)
 
 static void a_line_names_its_request(void **state)
 {
-    (void)state;
     divert();
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
     const struct log_ids named = {"abc-1", NULL}, none = {NULL, NULL},
@@ -177,7 +171,6 @@ static void a_line_names_its_request(void **state)
 /* Between start and stop a thread writes: in order, and all of it. */
 static void the_thread_loses_nothing(void **state)
 {
-    (void)state;
     divert();
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
     log_start();

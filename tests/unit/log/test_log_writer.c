@@ -29,7 +29,6 @@ static char folder[64], path[96], moved[96];
 
 static int make_folder(void **state)
 {
-    (void)state;
     scratch_make(folder, "test_log_writer");
     snprintf(path, sizeof path, "%s/log", folder);
     snprintf(moved, sizeof moved, "%s/log.1", folder);
@@ -38,7 +37,6 @@ static int make_folder(void **state)
 
 static int drop_folder(void **state)
 {
-    (void)state;
     unlink(path);
     unlink(moved);
     return rmdir(folder);
@@ -106,7 +104,6 @@ static void many_threads_lose_nothing(void **state)
     struct log_writer_options options = {.path = path};
     struct log_writer *w = log_writer_new(&options);
     size_t len;
-    (void)state;
     assert_non_null(w);
     for (unsigned i = 0; i < THREADS; i++) {
         talkers[i] = (struct talker){.writer = w, .number = i, .urgent = i % 2 == 0};
@@ -126,7 +123,6 @@ static void a_line_alone_is_written_by_itself(void **state)
     struct log_writer_options options = {.path = path};
     struct log_writer *w = log_writer_new(&options);
     struct stat about = {.st_size = 0};
-    (void)state;
     assert_true(log_writer_add(w, "alone\n", 6, false));
     for (int i = 0; i < 20000 && about.st_size == 0; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -154,7 +150,6 @@ static void a_moved_file_is_left_for_a_new_one(void **state)
     struct log_writer_options options = {.path = path, .on_state = hear, .context = &heard};
     struct log_writer *w = log_writer_new(&options);
     size_t len;
-    (void)state;
     log_writer_add(w, "before\n", 7, false);
     log_writer_flush(w);
     assert_int_equal(rename(path, moved), 0);
@@ -178,7 +173,6 @@ static void what_cannot_be_reopened_is_kept(void **state)
     struct log_writer_options options = {.path = path, .on_state = hear, .context = &heard};
     struct log_writer *w = log_writer_new(&options);
     size_t len;
-    (void)state;
     assert_int_equal(rename(path, moved), 0);
     assert_int_equal(mkdir(path, 0700), 0);
     log_writer_reopen(w);
@@ -233,13 +227,11 @@ static void a_slow_reader_is_not_waited_for(bool socket)
 
 static void a_slow_pipe(void **state)
 {
-    (void)state;
     a_slow_reader_is_not_waited_for(false);
 }
 
 static void a_slow_socket(void **state)
 {
-    (void)state;
     a_slow_reader_is_not_waited_for(true);
 }
 
@@ -249,7 +241,6 @@ static void a_stop_ends(void **state)
 {
     int ends[2];
     char line[128];
-    (void)state;
     memset(line, 'y', sizeof line);
     line[127] = '\n';
     assert_int_equal(pipe(ends), 0);
@@ -270,7 +261,6 @@ static void a_full_disk_is_reported(void **state)
     struct heard heard = {0, 0, 0};
     struct log_writer_options options = {.path = "/dev/full", .on_state = hear, .context = &heard};
     struct log_writer *w = log_writer_new(&options);
-    (void)state;
     assert_non_null(w);
     for (int i = 0; i < 3; i++) {
         log_writer_add(w, "lost\n", 5, true);
@@ -283,7 +273,6 @@ static void a_full_disk_is_reported(void **state)
 static void what_is_no_place_for_a_log(void **state)
 {
     struct log_writer_options options = {.path = "/not/there/log"};
-    (void)state;
     assert_null(log_writer_new(&options));
     assert_int_equal(errno, ENOENT);
     options.path = folder;

@@ -16,7 +16,6 @@ static void a_ring_goes_round(void **state)
     struct ring *r = aligned_alloc(64, sizeof *r);
     char line[RING_MAX_LINE], out[3 * RING_MAX_LINE];
     unsigned put = 0, taken = 0;
-    (void)state;
     memset(r, 0, sizeof *r);
     assert_int_equal(ring_remove(r, out, sizeof out), 0);
     for (unsigned round = 0; round < 3000; round++) {

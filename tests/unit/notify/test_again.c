@@ -41,7 +41,6 @@ static void test_wait(void **state)
         {"Sunday, 06-Nov-94 08:54:37 GMT", NULL, 0, 300000},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fetch_reply reply = {.status = 503};
         if (rows[i].retry_after != NULL)

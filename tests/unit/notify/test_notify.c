@@ -172,7 +172,6 @@ static void test_each_kind(void **state)
 {
     struct notify *n;
 
-    (void)state;
     answer_with(200);
     set(&(struct notify_state){.name = "shop", .site = "https://www.example.com"});
     n = begin(1);
@@ -236,7 +235,6 @@ static void test_registered_sitemaps_of_sites(void **state)
     };
     struct notify *n = NULL;
 
-    (void)state;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         answer_with(200);
         pthread_mutex_lock(&lock);
@@ -258,7 +256,6 @@ static void test_again_and_together(void **state)
     struct notify *n;
     unsigned lines = 0;
 
-    (void)state;
     answer_with(503);
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < 200; i++) {
@@ -284,7 +281,6 @@ static void test_pace(void **state)
 {
     struct notify *n;
 
-    (void)state;
     answer_with(200);
     set(&(struct notify_state){.name = "shop", .failure = "one"});
     n = begin(HANG_MS * 10);
@@ -303,7 +299,6 @@ static void test_one_does_not_hide_another(void **state)
 {
     struct notify *n;
 
-    (void)state;
     answer_with(503);
     set(&(struct notify_state){.name = "noise", .bad = 1});
     pthread_mutex_lock(&lock);
@@ -331,7 +326,6 @@ static void test_one_site_leaves_room_for_others(void **state)
     struct notify *n;
     unsigned lines = 0;
 
-    (void)state;
     answer_with(503);
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < 60; i++) {
@@ -366,7 +360,6 @@ static void test_who_says_when(void **state)
 {
     struct notify *n;
 
-    (void)state;
     answer_with_head(503, "Retry-After: 3600\r\n");
     set(&(struct notify_state){.name = "shop", .failure = "gone"});
     n = begin(1);
@@ -399,7 +392,6 @@ static void test_single_sitemaps(void **state)
     static const char site[] = "https://www.example.com", other[] = "https://other.example";
     struct notify *n;
 
-    (void)state;
     answer_with(200);
     set(&(struct notify_state){.name = "shop"});
     n = begin(200);
@@ -445,7 +437,6 @@ static void test_many_sources(void **state)
     struct notify *n;
     char source[16], site[32];
 
-    (void)state;
     answer_with(200);
     set(&(struct notify_state){.name = "shop"});
     n = begin(200);

@@ -23,7 +23,6 @@ static void hear(void *context, enum await_result result)
 
 static void an_acknowledgement_comes_at_its_revision(void **state)
 {
-    (void)state;
     struct await_list list;
     struct heard at5 = {0, 0}, at6 = {0, 0}, past = {0, 0};
     await_list_init(&list);
@@ -45,7 +44,6 @@ static void an_acknowledgement_comes_at_its_revision(void **state)
 
 static void a_poll_wants_something_newer(void **state)
 {
-    (void)state;
     struct await_list list;
     struct heard poll = {0, 0}, expired = {0, 0};
     await_list_init(&list);
@@ -75,7 +73,6 @@ static bool is_gone(void *context)
 
 static void a_poll_whose_client_left_ends(void **state)
 {
-    (void)state;
     struct await_list list;
     struct heard poll = {0, 0}, other = {0, 0};
     await_list_init(&list);
@@ -97,7 +94,6 @@ static void a_poll_whose_client_left_ends(void **state)
 
 static void an_acknowledgement_does_not_wait_for_ever(void **state)
 {
-    (void)state;
     struct await_list list;
     struct heard lost = {0, 0}, poll = {0, 0};
     await_list_init(&list);
@@ -113,7 +109,6 @@ static void an_acknowledgement_does_not_wait_for_ever(void **state)
 
 static void quiescing_ends_what_others_do_and_keeps_acknowledgements(void **state)
 {
-    (void)state;
     struct await_list list;
     struct heard poll = {0, 0}, late = {0, 0}, ack = {0, 0}, forwarded = {0, 0};
     await_list_init(&list);
@@ -134,7 +129,6 @@ static void quiescing_ends_what_others_do_and_keeps_acknowledgements(void **stat
 
 static void a_lost_catalogue_fails_acknowledgements(void **state)
 {
-    (void)state;
     struct await_list list;
     struct heard poll = {0, 0}, ack = {0, 0}, new = {0, 0};
     await_list_init(&list);
@@ -153,7 +147,6 @@ static void a_lost_catalogue_fails_acknowledgements(void **state)
 
 static void a_revision_is_one_of_its_file(void **state)
 {
-    (void)state;
     struct await_list list;
     struct heard old = {0, 0}, late = {0, 0}, new = {0, 0}, poll = {0, 0}, passed = {0, 0};
     await_list_init(&list);

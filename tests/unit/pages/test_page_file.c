@@ -75,7 +75,6 @@ static void what_was_written_comes_back(void **state)
 {
     struct file f;
     struct page_pieces pieces;
-    (void)state;
     make_file(&f);
     assert_true(page_file_decode(f.bytes, f.len, &f.key, made_by, &pieces));
     assert_int_equal(pieces.count, 3);
@@ -102,7 +101,6 @@ static void another_state_of_the_page_is_refused(void **state)
     struct page_key key;
     uint64_t other[2] = {11, 13};
     struct page_pieces pieces;
-    (void)state;
     make_file(&f);
 #define REFUSED_WITH(change)                                                                       \
     key = f.key;                                                                                   \
@@ -124,7 +122,6 @@ static void another_state_of_the_page_is_refused(void **state)
 static void each_bit_counts(void **state)
 {
     struct file f;
-    (void)state;
     make_file(&f);
     for (size_t bit = 0; bit < f.len * 8; bit++) {
         f.bytes[bit / 8] ^= (uint8_t)(1u << (bit % 8));
@@ -138,7 +135,6 @@ static void each_bit_counts(void **state)
 static void each_length_counts(void **state)
 {
     struct file f, cut;
-    (void)state;
     make_file(&f);
     cut = f;
     for (cut.len = 0; cut.len < f.len; cut.len++) {
@@ -179,7 +175,6 @@ static void lies_are_refused(void **state)
         {"entries of nothing", HEAD_BYTES + 32 + 12, 1, 4},
         {"a last segment of nothing", HEAD_BYTES + 64, 0, 32},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct file f;
         make_file(&f);
@@ -196,7 +191,6 @@ static void a_peek_tells_other_catalogues_and_programs(void **state)
 {
     struct file f;
     uint64_t other[2] = {11, 13};
-    (void)state;
     make_file(&f);
     assert_true(page_file_belongs(f.bytes, PAGE_FILE_PEEK_BYTES, PAGE_WORLD_EPOCH, made_by));
     assert_false(page_file_belongs(f.bytes, PAGE_FILE_PEEK_BYTES - 1, PAGE_WORLD_EPOCH, made_by));

@@ -71,13 +71,11 @@ static void replace(const char *theirs, enum await_result expected)
 
 static void an_old_page_is_not_filled_from_another_index(void **state)
 {
-    (void)state;
     replace("/b.xml", AWAIT_UNAVAILABLE);
 }
 
 static void an_old_page_is_answered_from_the_same_index(void **state)
 {
-    (void)state;
     replace("/a.xml", AWAIT_DONE);
 }
 

@@ -39,7 +39,6 @@ static void add_piece(struct deflater *d, struct made *m, size_t i, const char *
 
 static void joined_pieces_are_one_gzip_member(void **state)
 {
-    (void)state;
     struct deflater *d = deflater_new(6);
     struct gzip_page_frame frame = {0};
     struct made made = {0};
@@ -93,7 +92,6 @@ static void joined_pieces_are_one_gzip_member(void **state)
 
 static void gzip_tags_follow_the_level(void **state)
 {
-    (void)state;
     struct deflater *d = deflater_new(6);
     struct gzip_page_frame frame = {0};
     struct made made = {0};

@@ -36,7 +36,6 @@ static void record_order(void *context)
 
 static void jobs_run_in_order(void **state)
 {
-    (void)state;
     struct workers *w = workers_new(1, 8);
     atomic_store(&gate.done, 0);
     for (int i = 0; i < 8; i++)
@@ -50,7 +49,6 @@ static void jobs_run_in_order(void **state)
 
 static void a_full_queue_refuses(void **state)
 {
-    (void)state;
     struct workers *w = workers_new(1, 2);
     int taken = 0;
     atomic_store(&gate.done, 0);
@@ -66,7 +64,6 @@ static void a_full_queue_refuses(void **state)
 /* What one site asks for, however much, holds up another's for one job. */
 static void sites_have_turns(void **state)
 {
-    (void)state;
     static const struct {
         int64_t site_id;
         int job;
@@ -89,7 +86,6 @@ static void sites_have_turns(void **state)
 
 static void a_site_leaves_others_half_of_the_places(void **state)
 {
-    (void)state;
     struct workers *w = workers_new(1, 8);
     atomic_store(&gate.done, 0);
     pthread_mutex_lock(&gate.lock);

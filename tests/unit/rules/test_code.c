@@ -6,7 +6,6 @@
 /* The words are an interface: kebab-case, each once. */
 static void test_words(void **state)
 {
-    (void)state;
     for (int i = 0; i < RULE_CODE_COUNT; i++) {
         const char *word = rule_code_word((enum rule_code)i);
 
@@ -21,7 +20,6 @@ static void test_words(void **state)
 
 static void test_known_words(void **state)
 {
-    (void)state;
     assert_string_equal(rule_code_word(RULE_OK), "ok");
     assert_string_equal(rule_code_word(RULE_LOC_MISSING), "loc-missing");
     assert_string_equal(rule_code_word(RULE_LASTMOD_COARSE), "lastmod-too-coarse");
@@ -30,7 +28,6 @@ static void test_known_words(void **state)
 
 static void test_outside(void **state)
 {
-    (void)state;
     assert_string_equal(rule_code_word(RULE_CODE_COUNT), "unknown");
     assert_true(strlen(rule_code_sentence(RULE_CODE_COUNT)) > 0);
 }

@@ -30,7 +30,6 @@ static void test_lint(void **state)
         {"https://[::1]/x.xml", NULL, "https://[::2]", CROSS},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_set(rows[i].loc, entry_lint(rows[i].loc, rows[i].lastmod, rows[i].origin),
                   rows[i].remarks);
@@ -41,7 +40,6 @@ static void test_lint_length(void **state)
     static const char origin[] = "https://a.example";
     char loc[LOC_LINT_CHARS + 2];
 
-    (void)state;
     memset(loc, 'a', sizeof loc);
     memcpy(loc, "https://a.example/", sizeof "https://a.example/" - 1);
     loc[LOC_LINT_CHARS + 1] = '\0';
@@ -70,7 +68,6 @@ static void test_digest(void **state)
         {BYTES("\xC3"), RULE_DIGEST},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_code(rows[i].text, entry_check_digest(rows[i].text, rows[i].len), rows[i].code);
     memset(text, 'x', sizeof text);
@@ -91,7 +88,6 @@ static void test_name(void **state)
         {BYTES("\xC3\xA9"), RULE_NAME},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_code(rows[i].text, entry_check_name(rows[i].text, rows[i].len), rows[i].code);
     memset(text, 'x', sizeof text);

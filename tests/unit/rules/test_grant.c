@@ -18,7 +18,6 @@ static void test_roles(void **state)
                        admin = {.role = GRANT_ADMIN};
     enum grant_role role;
 
-    (void)state;
     assert_true(grant_may(&all, GRANT_ADMIN));
     assert_true(grant_may(&read, GRANT_READ) && !grant_may(&read, GRANT_WRITE));
     assert_true(grant_may(&write, GRANT_READ) && grant_may(&write, GRANT_WRITE));
@@ -32,7 +31,6 @@ static void test_scopes(void **state)
 {
     const struct grant one = {.site_id = 7, .prefix = BLOG}, own = {.own = true, .name = "mine"};
 
-    (void)state;
     assert_true(grant_has_site(&one, 7) && !grant_has_site(&one, 8) && grant_has_site(&own, 8));
     assert_true(grant_has_loc(&one, BLOG "a.xml") && !grant_has_loc(&one, "https://h.example/"));
     assert_true(grant_has_source(&own, "mine") && !grant_has_source(&own, "other"));
@@ -55,7 +53,6 @@ static void test_the_narrower_prefix_counts(void **state)
         {BLOG, "https://h.example/blogger", NULL, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct grant grant = {.prefix = rows[i].own};
         const char *out = NULL;
@@ -86,7 +83,6 @@ static void test_prefixes(void **state)
     };
     char out[GRANT_PREFIX_MAX_CHARS + 1];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *fault = grant_read_prefix(rows[i].text, out);
         assert_int_equal(fault == NULL, rows[i].out != NULL);
@@ -116,7 +112,6 @@ static void test_expiry(void **state)
         {"", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t at = 0;
         assert_int_equal(grant_read_expiry(rows[i].text, 1000, &at), rows[i].at != 0);

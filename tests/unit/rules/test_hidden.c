@@ -41,7 +41,6 @@ static void test_ends(void **state)
         {BYTES("a\xE2\x80"), 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         check_number(rows[i].text, (int64_t)hidden_front(rows[i].text, rows[i].len),
                      (int64_t)rows[i].front);

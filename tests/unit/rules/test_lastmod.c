@@ -22,7 +22,6 @@ static void test_later(void **state)
         {NULL, NULL, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_number(rows[i].a != NULL ? rows[i].a : "none", lastmod_is_later(rows[i].a, rows[i].b),
                      rows[i].later);
@@ -61,7 +60,6 @@ static void test_accepted(void **state)
         {"1969-12-31T23:59:59Z", "1969-12-31T23:59:59Z", -1, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct lastmod out, again;
         rule_set remarks = 0;
@@ -164,7 +162,6 @@ static void test_refused(void **state)
          RULE_LASTMOD_INVALID},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct lastmod out = {.text = "kept"};
         rule_set remarks = 0;
@@ -199,7 +196,6 @@ static void test_future(void **state)
     };
     struct lastmod out;
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_code(rows[i].text,
                    lastmod_parse(rows[i].text, strlen(rows[i].text), NOW_2026, &out, NULL),
@@ -213,7 +209,6 @@ static void test_format_utc(void **state)
 {
     char out[21];
 
-    (void)state;
     lastmod_format_utc(1763713815, out);
     assert_string_equal(out, "2025-11-21T08:30:15Z");
     lastmod_format_utc(-62167219200, out);
@@ -228,7 +223,6 @@ static void test_too_old(void **state)
         "0001",       "1969-12-31T23:59:59Z",      "1970",       "1970-01",
         "1970-01-01", "0001-01-01T00:00:00+01:00", "1899-11-30", "1970-01-01T00:00:00Z"};
     static const char *const dates[] = {"1970-01-02", "1970-02", "1971", "2026-01-01T00:00:00Z"};
-    (void)state;
     for (size_t i = 0; i < ROWS(old); i++)
         if (!lastmod_is_too_old(old[i]))
             fail_msg("%s", old[i]);

@@ -46,7 +46,6 @@ static const struct {
 
 static void dates_move_with_content_alone(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t stored[2] = {cases[i].stored, 0}, found[2] = {0, 0};
         char served[21], want[21];
@@ -65,7 +64,6 @@ static void dates_move_with_content_alone(void **state)
 
 static void what_was_served_is_kept_as_it_was_written(void **state)
 {
-    (void)state;
     const uint64_t hash[2] = {0, 5};
     struct lastmod_verdict verdict;
     lastmod_policy(hash, hash, "2026-09-01", NOW - DAY, NOW, &verdict);

@@ -43,7 +43,6 @@ static void test_locs(void **state)
         {ORIGIN "/a.xml?amp;x=1&ampy=2", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         rule_set remarks = loc_lint(rows[i].loc, strlen(rows[i].loc), strlen(ORIGIN));
 
@@ -70,7 +69,6 @@ static void test_dates(void **state)
         {"9999-12-31", "0001-01-01", true},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_number(rows[i].to, lastmod_is_set_back(rows[i].from, rows[i].to), rows[i].set_back);
 }

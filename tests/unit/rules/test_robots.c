@@ -44,7 +44,6 @@ static const struct {
 
 static void test_patterns(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < ROWS(patterns); i++)
         if (robots_matches(patterns[i].pattern, strlen(patterns[i].pattern), patterns[i].path) !=
             patterns[i].matches)
@@ -115,7 +114,6 @@ static const struct {
 
 static void test_files(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < ROWS(files); i++)
         if (robots_allows(files[i].text, strlen(files[i].text), files[i].agent, files[i].path) !=
             files[i].allowed)
@@ -169,7 +167,6 @@ static void test_sitemaps(void **state)
 {
     struct url base, url;
 
-    (void)state;
     assert_int_equal(url_parse("https://www.example.com/robots.txt", 34, &base, NULL), RULE_OK);
     for (size_t i = 0; i < ROWS(sitemaps); i++) {
         struct robots_cursor at = {0};
@@ -207,7 +204,6 @@ static void test_what_may_be_served(void **state)
         {"# \x01\n", "# \x01\n", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(texts); i++) {
         char text[64];
 
@@ -223,7 +219,6 @@ static void long_lines_are_read_once(void **state)
 {
     enum { LEN = 1 << 20 };
     char *text = malloc(LEN);
-    (void)state;
     assert_non_null(text);
     for (int blanks = 0; blanks < 2; blanks++) {
         struct robots_cursor at = {0};

@@ -19,7 +19,6 @@ static void test_directory(void **state)
         {"", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_number(rows[i].path, (int64_t)scope_directory_len(rows[i].path, strlen(rows[i].path)),
                      (int64_t)rows[i].len);
@@ -51,7 +50,6 @@ static void test_holds(void **state)
         {"/public/sitemap_index.xml", "https://a.example/a/../public/x.xml", true},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct url loc;
 
@@ -98,7 +96,6 @@ static void test_index_path(void **state)
     };
     char longest[INDEX_PATH_MAX_CHARS + 2];
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_code(rows[i].path, scope_check_index_path(rows[i].path), rows[i].code);
 
@@ -148,7 +145,6 @@ static void test_pattern(void **state)
         {"{stem}-{number}{n}{suffix}", RULE_INDEX_PATTERN},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_code(rows[i].pattern, scope_check_pattern(rows[i].pattern), rows[i].code);
 }
@@ -169,7 +165,6 @@ static void test_page_path(void **state)
         {"/x.xml", PAGE_PATTERN_DEFAULT, UINT32_MAX, true, "/x-4294967295.xml.gz"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         char out[PAGE_PATH_SIZE];
 
@@ -189,7 +184,6 @@ static void test_longest_page_path(void **state)
     char index_path[INDEX_PATH_MAX_CHARS + 1];
     char out[PAGE_PATH_SIZE];
 
-    (void)state;
     memset(index_path, 'a', sizeof index_path);
     index_path[0] = '/';
     memcpy(index_path + INDEX_PATH_MAX_CHARS - 4, ".xml", 5);
@@ -241,7 +235,6 @@ static void test_page_number(void **state)
         {".gz", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_number(rows[i].path,
                      scope_page_number("/shop/x.xml", PAGE_PATTERN_DEFAULT, 500, rows[i].path,
@@ -257,7 +250,6 @@ static void test_inverse(void **state)
                                            "{stem}.xml{n}.xml{suffix}"};
     static const char *const paths[] = {"/x.xml", "/a/b-2.xml", "/1.xml", "/.xml"};
 
-    (void)state;
     for (size_t p = 0; p < ROWS(patterns); p++) {
         check_code(patterns[p], scope_check_pattern(patterns[p]), RULE_OK);
         for (size_t i = 0; i < ROWS(paths); i++) {
@@ -287,7 +279,6 @@ static void test_meeting(void **state)
     static const uint32_t most[] = {1, 2, 9, 10, 25, 130};
     unsigned met = 0, apart = 0;
 
-    (void)state;
     for (size_t i = 0; i < ROWS(stems) * ROWS(patterns); i++) {
         for (size_t k = 0; k < ROWS(stems) * ROWS(patterns) * ROWS(most); k++) {
             const char *pattern_a = patterns[i / ROWS(stems)];

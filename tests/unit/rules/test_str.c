@@ -7,7 +7,6 @@ static void test_appends(void **state)
 {
     struct str s = STR_INIT;
 
-    (void)state;
     assert_string_equal(str_text(&s), "");
     str_append(&s, NULL, 0);
     assert_string_equal(str_text(&s), "");
@@ -38,7 +37,6 @@ static void test_growth(void **state)
 {
     struct str s = STR_INIT;
 
-    (void)state;
     for (int i = 0; i < 100000; i++)
         str_append_char(&s, (char)('a' + i % 26));
     assert_false(s.failed);
@@ -57,7 +55,6 @@ static void test_sticky_failure(void **state)
 {
     struct str s = STR_INIT;
 
-    (void)state;
     str_append_text(&s, "kept");
     assert_false(str_reserve(&s, SIZE_MAX));
     assert_true(s.failed);
@@ -98,7 +95,6 @@ static void test_json(void **state)
     };
     struct str s = STR_INIT;
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         str_clear(&s);
         str_append_json(&s, rows[i].text, rows[i].len);

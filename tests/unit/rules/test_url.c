@@ -39,7 +39,6 @@ static void test_not_a_url_at_all(void **state)
     };
     struct url url;
 
-    (void)state;
     for (size_t i = 0; i < ROWS(texts); i++)
         assert_false(url_split(texts[i], strlen(texts[i]), &url));
 }
@@ -111,7 +110,6 @@ static void test_accepted(void **state)
         {"https://www.example.com/a:b@c", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         const char *want = rows[i].want != NULL ? rows[i].want : rows[i].text;
         struct url url, again;
@@ -223,7 +221,6 @@ static void test_refused(void **state)
         {BYTES("http://a.b:80/"), RULE_LOC_TOO_SHORT},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct url url = {.text = "kept"};
         rule_set remarks = 0;
@@ -244,7 +241,6 @@ static void test_parts(void **state)
     static const char text[] = "HTTPS://www.example.com:8443/a/b.xml?c=d";
     struct url url;
 
-    (void)state;
     check_code(text, url_parse(BYTES("HTTPS://www.example.com:8443/a/b.xml?c=d"), &url, NULL),
                RULE_OK);
     assert_true(url.https);
@@ -305,7 +301,6 @@ static void test_long(void **state)
         {"faults come before length", "%zz", 4000, RULE_LOC_PERCENT, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         char *text = fill_text(head, rows[i].fill, rows[i].len);
         rule_set remarks = 0;

@@ -92,7 +92,6 @@ static void test_hosts_of_locs(void **state)
         {"x[::1]", RULE_LOC_HOST, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         const char *want = rows[i].want != NULL ? rows[i].want : rows[i].authority;
         char text[256] = "https://";
@@ -113,7 +112,6 @@ static void test_host_lengths(void **state)
     struct url url;
     size_t len = 8;
 
-    (void)state;
     memset(text, 'a', sizeof text);
     memcpy(text, "https://", 8);
     text[len + 63] = '/';
@@ -159,7 +157,6 @@ static void test_origin(void **state)
         {"https://m\xC3\xBCller.de", RULE_LOC_HOST_IDN, NULL, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct url out = {.port = 7};
 
@@ -215,7 +212,6 @@ static void test_host(void **state)
         {BYTES("::1"), NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         char out[HOST_MAX_CHARS + 7] = "kept";
 
@@ -230,7 +226,6 @@ static void test_longest_host(void **state)
     char text[HOST_MAX_CHARS + 6];
     char out[HOST_MAX_CHARS + 7];
 
-    (void)state;
     for (size_t i = 0; i < HOST_MAX_CHARS; i++)
         text[i] = i % 2 == 0 ? 'a' : '.';
     memcpy(text + HOST_MAX_CHARS, ":65535", 6);
@@ -262,7 +257,6 @@ static void test_punycode(void **state)
     char out[64];
     char big[8 + 2048];
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         memset(out, 'x', sizeof out);
         check_number(rows[i].text,
@@ -295,7 +289,6 @@ static void test_same(void **state)
         {"https://a.example", "https://a.example.org", false, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct url a, b;
 

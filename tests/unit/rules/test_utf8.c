@@ -49,7 +49,6 @@ static void test_chars(void **state)
          0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         check_number(rows[i].text, (int64_t)utf8_char_len(rows[i].text, rows[i].len),
                      (int64_t)rows[i].want);
@@ -72,7 +71,6 @@ static void test_controls(void **state)
         {BYTES("\xC2\x9F"), true}, {BYTES("\xC2\xA0"), false}, {BYTES("\xC3\x80"), false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_number(rows[i].text, utf8_is_control(rows[i].text, rows[i].len), rows[i].control);
 }
@@ -111,7 +109,6 @@ static void test_unprintable(void **state)
         {BYTES("\xF0\x9F\x98\x80"), 0x1F600, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         check_number(rows[i].text, utf8_code(rows[i].text, rows[i].len), rows[i].code);
         check_number(rows[i].text, utf8_is_unprintable(rows[i].text, rows[i].len),

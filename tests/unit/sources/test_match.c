@@ -65,7 +65,6 @@ static const struct {
 
 static void patterns(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct match match = {cases[i].patterns, cases[i].excludes};
         if (match_whole(&match, cases[i].path) != cases[i].want)
@@ -86,7 +85,6 @@ static void short_patterns_match_as_in_the_shell(void **state)
     static const char *const parts[] = {"*", "?", "a", ".", "/", "\\*", "[!a]", "[.-b]", "[]a-]"};
     static const char bytes[] = "abA./*]-";
     enum { PARTS = sizeof parts / sizeof parts[0], BYTES = sizeof bytes - 1 };
-    (void)state;
     for (size_t p = 0; p < PARTS * PARTS * PARTS * PARTS; p++) {
         char pattern[32] = "";
         for (size_t rest = p; rest > 0; rest /= PARTS)
@@ -117,7 +115,6 @@ static void classes_match_as_in_the_shell(void **state)
         "[\x80-\xff]",  "[c-a]",
         "[[a]",         "[a",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
         for (int c = 1; c < 256; c++) {
             const char path[] = {(char)c, '\0'};
@@ -131,7 +128,6 @@ static void long_paths(void **state)
 {
     char path[GLOB_MAX_PATH_BYTES + 2], pattern[600] = "";
     static struct glob_path prepared;
-    (void)state;
     memset(path, 'a', sizeof path);
     path[sizeof path - 1] = '\0';
     assert_false(glob_init(&prepared, path, 0));
@@ -168,7 +164,6 @@ static void paths_and_urls_go_both_ways(void **state)
     struct location l;
     struct url url;
     char why[256], path[SOURCE_MAX_PATH_BYTES + 1];
-    (void)state;
     assert_true(location_init(&l, "HTTPS://WWW.example.com:443/%73/", why, sizeof why));
     assert_string_equal(l.base, "https://www.example.com/s/");
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
@@ -224,7 +219,6 @@ static void a_folder_needs_a_url(void **state)
     struct location l;
     struct url url;
     char why[256], path[SOURCE_MAX_PATH_BYTES + 1];
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         why[0] = '\0';
         assert_false(location_init(&l, bad[i], why, sizeof why));

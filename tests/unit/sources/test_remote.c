@@ -231,7 +231,6 @@ static void find_site(void)
 
 static int setup(void **state)
 {
-    (void)state;
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof to;
     memset(&world, 0, sizeof world);
@@ -264,7 +263,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     remote_stop(world.r);
     catalogue_close(world.c);
     shutdown(origin.fd, SHUT_RDWR);
@@ -409,7 +407,6 @@ static void set_all_good(void)
 
 static void a_list_is_mirrored_and_its_dates_are_true(void **state)
 {
-    (void)state;
     set_all_good();
     start();
     assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
@@ -450,7 +447,6 @@ static void a_list_is_mirrored_and_its_dates_are_true(void **state)
 
 static void each_answer_is_told_apart(void **state)
 {
-    (void)state;
     static const struct {
         const char *head, *body;
         enum check_state state;
@@ -509,7 +505,6 @@ static void each_answer_is_told_apart(void **state)
 
 static void a_bad_list_changes_nothing(void **state)
 {
-    (void)state;
     static const struct {
         const char *head, *body, *code;
     } rows[] = {
@@ -557,7 +552,6 @@ static void a_bad_list_changes_nothing(void **state)
 
 static void what_is_gone_for_days_leaves_and_comes_back(void **state)
 {
-    (void)state;
     set_all_good();
     start();
     assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
@@ -579,7 +573,6 @@ static void what_is_gone_for_days_leaves_and_comes_back(void **state)
 
 static void validators_that_lie_are_found(void **state)
 {
-    (void)state;
     set_all_good();
     origin.pages[1].etag = true; /* /a.xml is "not modified", whatever it holds */
     start();
@@ -600,7 +593,6 @@ static void validators_that_lie_are_found(void **state)
 
 static void claims_of_now_are_not_taken(void **state)
 {
-    (void)state;
     set_all_good();
     set("/a.xml", "403 Forbidden", "%s", world.site); /* its first poll dates nothing, */
     start();
@@ -664,7 +656,6 @@ static void watch_registered(const struct change *put)
  * alone. */
 static void a_checked_site_keeps_what_was_registered(void **state)
 {
-    (void)state;
     struct change_result result;
     struct change put = {.kind = CHANGE_ENTRY_PUT,
                          .source = "api",
@@ -724,7 +715,6 @@ static void poll_changed(const char *path, const char *body)
 
 static void a_date_that_a_digest_holds_is_reported(void **state)
 {
-    (void)state;
     struct change_result result;
     struct change put = {.kind = CHANGE_ENTRY_PUT,
                          .source = "api",
@@ -765,7 +755,6 @@ static void a_date_that_a_digest_holds_is_reported(void **state)
 
 static void a_date_in_a_frozen_site_is_reported(void **state)
 {
-    (void)state;
     struct change_result result;
     struct change freeze = {.kind = CHANGE_SITE_UPDATE,
                             .site_update = {.site_id = world.site_id,
@@ -787,7 +776,6 @@ static void a_date_in_a_frozen_site_is_reported(void **state)
 
 static void a_restart_polls_nothing_before_its_time(void **state)
 {
-    (void)state;
     set_all_good();
     start();
     assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
@@ -807,7 +795,6 @@ static void a_restart_polls_nothing_before_its_time(void **state)
 
 static void a_list_is_scanned_once(void **state)
 {
-    (void)state;
     struct scan_once scan = {.catalogue = world.c, .max_removed = MAX_REMOVED_GUARDED};
     const struct remote_bounds bounds = {
         .agent = "sitemapd/test", .rate = 1, .per_host = 1, .allow_addresses = allowed};
@@ -826,7 +813,6 @@ static void a_list_is_scanned_once(void **state)
 
 static void a_dry_run_of_a_list_changes_nothing(void **state)
 {
-    (void)state;
     struct remote_status status;
     set_all_good();
     start();
@@ -849,7 +835,6 @@ static void a_dry_run_of_a_list_changes_nothing(void **state)
 
 static void an_address_that_is_not_allowed_is_not_asked(void **state)
 {
-    (void)state;
     char why[256];
     struct remote_bounds closed = {
         .agent = "x", .rate = 1000, .per_host = 2, .min_interval_s = 900, .max_interval_s = 86400};
@@ -882,7 +867,6 @@ static void make_and_scan_another(void *context, const struct change_result *res
 
 static void what_was_made_before_is_scanned(void **state)
 {
-    (void)state;
     set_all_good();
     start();
     remote_scan(world.r, "shop", MAX_REMOVED_GUARDED, false, NULL, make_and_scan_another, NULL);
@@ -907,7 +891,6 @@ static void sitemaps_that_came_with_a_source_are_polled(void **state)
     struct catalogue_view *v;
     struct change_result result;
     struct check_write write = {.kind = CHECK_RESULT};
-    (void)state;
     set_all_good();
     assert_true(remote_start(&options, &first, why, sizeof why));
     remote_poll(first, world.site_id, loc("/a.xml"), NULL, on_polled, NULL);

@@ -22,7 +22,6 @@ static const struct interval_bounds bounds = {900, 86400};
 
 static void intervals(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t from;
         bool changed;
@@ -68,7 +67,6 @@ static void intervals(void **state)
  * what the list names. */
 static void a_page_where_a_sitemap_was(void **state)
 {
-    (void)state;
     enum { DAY = 86400, NOW = 1800000000 };
     static const struct {
         enum check_state before;
@@ -103,7 +101,6 @@ static void a_page_where_a_sitemap_was(void **state)
  * ask the catalogue, and none exists here). */
 static void looks_rest(void **state)
 {
-    (void)state;
     struct remote r = {.look = {.rests_ms = 1000, .next_ms = 3000}};
     assert_int_equal(interval_rest_ms(0), 0);
     assert_int_equal(interval_rest_ms(7), 140);
@@ -136,7 +133,6 @@ static bool was_looked_at(const struct remote *r, int64_t site_id)
 /* A site that takes long is skipped until its own pause is over, which delays no other. */
 static void a_slow_site_rests_by_itself(void **state)
 {
-    (void)state;
     static const char *const none[] = {NULL};
     char folder[64], path[96];
     scratch_make(folder, "test_remote_rules");
@@ -199,7 +195,6 @@ static void a_slow_site_rests_by_itself(void **state)
 
 static void a_host_is_asked_at_its_pace(void **state)
 {
-    (void)state;
     struct host_pace h = {0};
     assert_int_equal(host_ready_at(&h, 2), 0);
     host_begin(&h, 1000, 8);
@@ -230,7 +225,6 @@ static void a_host_is_asked_at_its_pace(void **state)
 
 static void a_host_rests_as_it_asks(void **state)
 {
-    (void)state;
     static const struct {
         int64_t retry_after_s, rest_s;
     } rows[] = {{-1, 60}, {0, 60}, {5, 60}, {120, 120}, {999999, 86400}};
@@ -264,7 +258,6 @@ static void a_host_rests_as_it_asks(void **state)
 
 static void a_dead_host_is_probed(void **state)
 {
-    (void)state;
     struct host_pace h = {0};
     for (unsigned i = 0; i < 4; i++)
         host_end(&h, 0, HOST_FAILED, 10000, -1);
@@ -288,7 +281,6 @@ static void a_dead_host_is_probed(void **state)
 
 static void the_first_is_taken_first(void **state)
 {
-    (void)state;
     struct due_heap h = {0};
     uint32_t seed = 1;
     for (int64_t id = 1; id <= 1000; id++) {
@@ -323,7 +315,6 @@ static void the_first_is_taken_first(void **state)
 
 static void dates(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         struct claim_content before, now;
@@ -431,7 +422,6 @@ static void dates(void **state)
 /* A list may name another port of its host with each answer. */
 static void hosts_that_nothing_is_polled_of_are_forgotten(void **state)
 {
-    (void)state;
     static struct remote r;
     struct remote_host *kept[3];
     char loc[64];
@@ -474,7 +464,6 @@ enum { GREEDY = 1, OTHER = GREEDY + 256, THIRD = 3 };
 /* One that has more on a host than it bears makes its own intervals longer. */
 static void a_host_is_shared_by_sites(void **state)
 {
-    (void)state;
     static struct remote_plan plan = {.bounds = {.rate = 8}};
     static struct remote r = {.plan = &plan};
     struct url url;
@@ -506,7 +495,6 @@ static void a_host_is_shared_by_sites(void **state)
 /* Of sites that wait the one that had least goes first, and who has it for long releases it. */
 static void a_place_is_shared_by_sites(void **state)
 {
-    (void)state;
     struct shares s = {0};
     int64_t now = 5000000;
     assert_true(shares_is_turn(&s, GREEDY, now));
@@ -536,7 +524,6 @@ static void a_place_is_shared_by_sites(void **state)
 /* What is fetched out of its turn is a tenth of the time, or 22 GB a day. */
 static void who_asks_gets_a_share(void **state)
 {
-    (void)state;
     struct shares s = {0};
     int64_t now = 1;
     const uint64_t five_gb = 5ull << 30; /* 2,048 s of debt */

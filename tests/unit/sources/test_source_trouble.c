@@ -125,7 +125,6 @@ static void no_permission(struct world *w)
 
 static void no_permission_keeps_what_is_below(void **state)
 {
-    (void)state;
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);

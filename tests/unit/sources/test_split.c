@@ -94,7 +94,6 @@ static void a_file_that_changes_between_its_readings(void **state)
     struct world w;
     struct split_result out;
     struct registry *registry;
-    (void)state;
     world_open(&w, 50);
     write_rows(&w, 'a', "w");
     max_disk = 700000; /* its rows are not kept aside in a quarter of it */
@@ -120,7 +119,6 @@ static void what_differs(void **state)
 {
     struct world w;
     struct split_result out;
-    (void)state;
     world_open(&w, 50);
     write_rows(&w, 'a', "w");
     assert_int_equal(split(&w, false, &out), SPLIT_DONE);
@@ -141,7 +139,6 @@ static void a_disk_without_room(void **state)
     struct world w;
     struct split_result out;
     struct rlimit all, little = {.rlim_cur = 65536};
-    (void)state;
     world_open(&w, 50);
     for (char first = 'a'; first < 'z'; first++)
         write_rows(&w, first, first == 'a' ? "w" : "a");
@@ -162,7 +159,6 @@ static void a_disk_with_its_reserve_alone(void **state)
 {
     struct world w;
     struct split_result out;
-    (void)state;
     world_open(&w, 50);
     for (char first = 'a'; first < 'z'; first++)
         write_rows(&w, first, first == 'a' ? "w" : "a");
@@ -190,7 +186,6 @@ static void a_frozen_urlset(void **state)
     struct split_result out;
     struct change_result result;
     struct registry *registry;
-    (void)state;
     world_open(&w, 50);
     write_rows(&w, 'a', "w");
     assert_int_equal(split(&w, false, &out), SPLIT_DONE);
@@ -214,7 +209,6 @@ static void sites_take_turns(void **state)
 {
     struct world w;
     struct split_result out;
-    (void)state;
     world_open(&w, 50);
     write_rows(&w, 'a', "w");
     to_ask = &w;

@@ -35,7 +35,6 @@ static void test_types(void **state)
         {0, NULL},
         {(unsigned long)(int)0xfe534d42, "SMB2"}, /* sign-extended */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *name = network_name(rows[i].type, 0, NULL);
         if (rows[i].name == NULL)
@@ -64,7 +63,6 @@ static void test_mounts(void **state)
         const char *name;
     } rows[] = {{45, "sshfs"}, {46, NULL}, {47, NULL}, {48, "glusterfs"}, {49, "rclone"},
                 {50, NULL},    {51, NULL}, {52, NULL}, {53, NULL},        {54, NULL}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         FILE *file = fmemopen(text, strlen(text), "r");
         const char *name = network_name(0x65735546, makedev(0, rows[i].minor_number), file);
@@ -78,7 +76,6 @@ static void test_mounts(void **state)
 
 static void test_here(void **state)
 {
-    (void)state;
     assert_null(network_filesystem("/proc"));
     assert_null(network_filesystem("/does/not/exist"));
 }

@@ -107,7 +107,6 @@ static void a_copy_made_beside_a_writer_is_of_one_revision(void **state)
     struct stat st;
     pthread_t thread;
     char path[96], why[256];
-    (void)state;
 
     open_all(&f, &c);
     writing.f = &f;
@@ -154,7 +153,6 @@ static void refusals_leave_nothing_behind(void **state)
     struct catalogue c;
     struct fixture f;
     char path[128], why[256];
-    (void)state;
 
     open_all(&f, &c);
     assert_int_equal(catalogue_backup(&c, f.path, NULL, NULL, why, sizeof why), CATALOGUE_CONFLICT);

@@ -66,7 +66,6 @@ static void a_sound_catalogue_has_no_findings(void **state)
 {
     struct report found;
     struct fixture f;
-    (void)state;
 
     fixture_open(&f);
     check(&f, &found);
@@ -219,7 +218,6 @@ static const struct {
 static void each_damage_is_found(void **state)
 {
     size_t wrong = 0;
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct report found;
@@ -241,7 +239,6 @@ static void a_damaged_file_is_reported(void **state)
 {
     struct report found;
     struct fixture f;
-    (void)state;
 
     open_all(&f);
     int64_t root =
@@ -267,7 +264,6 @@ static void a_file_that_is_gone_cannot_be_checked(void **state)
     struct catalogue c;
     struct fixture f;
     uint64_t count;
-    (void)state;
 
     open_all(&f);
     handle_open(&c, &f);

@@ -86,7 +86,6 @@ static void nothing_new_times_out(void **state)
 {
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     for (uint32_t wait_ms = 0; wait_ms <= 250; wait_ms += 250) {
@@ -121,7 +120,6 @@ static void a_nudge_ends_the_wait(void **state)
 {
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     int64_t began = clock_now_ms();
@@ -142,7 +140,6 @@ static void a_wake_ends_the_wait(void **state)
     pthread_t thread;
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     catalogue_wake(&c); /* before the wait */
@@ -207,7 +204,6 @@ static void a_foreign_commit_shows_within_200_ms(void **state)
 {
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     for (int round = 0; round < 4; round++) {
@@ -229,7 +225,6 @@ static void news_count_what_may_have_changed(void **state)
 {
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     uint64_t before = catalogue_news(&c);
@@ -273,7 +268,6 @@ static void a_replaced_file_is_reopened_without_the_old_log(void **state)
     struct registry *registry;
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     assert_int_equal(revision_now(&c), 1);
@@ -320,7 +314,6 @@ static void a_deleted_file_comes_back(void **state)
     struct catalogue c;
     struct fixture f;
     FILE *file;
-    (void)state;
 
     open_all(&f, &c);
     make_backup(&f, backup, sizeof backup);

@@ -80,7 +80,6 @@ static void comes_out(int64_t count)
 
 static void what_goes_in_comes_out(void **state)
 {
-    (void)state;
     comes_out(0);
     comes_out(1);
     comes_out(HISTORY_INLINE_ROWS);
@@ -108,7 +107,6 @@ static void regular_names_are_small(void **state)
     struct history_part in = {.rows = NULL}, out = {.rows = NULL};
     struct str packed = STR_INIT;
     char loc[48];
-    (void)state;
     for (unsigned i = 0; i < HISTORY_PART_ROWS; i++) {
         snprintf(loc, sizeof loc, "https://a.example/sitemap-%06u.xml", i);
         add_dated(&in, loc, "2026-11-21T08:30:00Z");
@@ -136,7 +134,6 @@ static void every_date_comes_out(void **state)
     struct history_part in = {.rows = NULL}, out = {.rows = NULL};
     struct str packed = STR_INIT;
     char loc[32];
-    (void)state;
     for (size_t i = 0; i < count; i++) {
         snprintf(loc, sizeof loc, "https://a.example/%zu", i);
         add_dated(&in, loc, dates[i]);
@@ -159,7 +156,6 @@ static void the_bytes_are_these(void **state)
                                "2026-11-21T08:30:00Z";
     struct history_part in = {.rows = NULL}, out = {.rows = NULL};
     struct str packed = STR_INIT;
-    (void)state;
     add_dated(&in, "https://a.ex/", "2026-11-21T08:30:00Z");
     assert_true(history_part_pack(&in, &packed));
     assert_int_equal(packed.len, sizeof now - 1);
@@ -179,7 +175,6 @@ static void long_texts_are_deflated(void **state)
     struct history_part in = {.rows = NULL}, out = {.rows = NULL};
     struct str packed = STR_INIT;
     char loc[300];
-    (void)state;
     for (int i = 0; i < 100; i++) {
         snprintf(loc, sizeof loc, "https://a.example/%d/%0200d", i * 7919 % 100, 0);
         add_dated(&in, loc, "2026-11-21T08:30:00Z");
@@ -199,7 +194,6 @@ static void an_entry_has_one_row(void **state)
 {
     struct history_part part = {.rows = NULL};
     bool fresh;
-    (void)state;
     fill(&part, 40);
     struct history_row *row =
         history_part_row(&part, 2, "https://www.example.com/s/00003.xml", 35, &fresh);
@@ -214,7 +208,6 @@ static void damage_is_refused(void **state)
 {
     struct history_part in = {.rows = NULL};
     struct str packed = STR_INIT;
-    (void)state;
     fill(&in, 5);
     assert_true(history_part_pack(&in, &packed));
     for (size_t len = 0; len < packed.len; len++) {
@@ -240,7 +233,6 @@ static void a_filter_misses_none(void **state)
     struct str filter = STR_INIT;
     unsigned wrong = 0;
     char loc[80];
-    (void)state;
     fill(&part, 1000);
     assert_true(history_part_filter(&part, &filter));
     for (int i = 0; i < 11000; i++) {

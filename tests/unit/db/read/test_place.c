@@ -129,7 +129,6 @@ static void every_rule_of_placement(void **state)
     struct fixture f;
     struct registry *r = make_registry(&f);
     size_t wrong = 0;
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct placement p;
@@ -158,7 +157,6 @@ static void agrees_with_a_plain_search(void **state)
     struct registry *r;
     struct fixture f;
     int id = 0;
-    (void)state;
 
     fixture_open(&f);
     fixture_site(f.db, 1, S1);

@@ -40,7 +40,6 @@ static void test_end_of_a_prefix(void **state)
 {
     char end[LOC_MAX_CHARS + 1];
 
-    (void)state;
     memset(end, 'x', sizeof end);
     entry_prefix_end(S1 "/shop", end);
     assert_string_equal(end, S1 "/shoq");
@@ -82,7 +81,6 @@ static void filters(void **state)
 {
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     list_is(&c, &(struct entry_list){0}, "d b a c shopping x ", NULL);
@@ -142,7 +140,6 @@ static void walk(struct entry_list list, const char *first, const char *rest)
 
 static void cursors_are_stable(void **state)
 {
-    (void)state;
     walk((struct entry_list){.limit = 2}, "d b ", "e a c shopping x ");
     walk((struct entry_list){.limit = 2, .index_id = 1}, "d b ", "e a ");
     walk((struct entry_list){.limit = 1, .prefix = "https://"}, "b ", "d e a c shopping x ");
@@ -156,7 +153,6 @@ static void a_cursor_of_a_removed_index_goes_on(void **state)
     struct catalogue c;
     struct page page;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     list_is(&c, &list, "d b a c ", &page);
@@ -174,7 +170,6 @@ static void malformed_cursors_are_refused(void **state)
     struct catalogue c;
     struct page page = {0};
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     struct catalogue_view *v = begin(&c);
@@ -236,7 +231,6 @@ static void a_search_ends_where_its_effort_does(void **state)
 {
     const struct entry_filter slash = {.contains = "com/"}, shop = {.contains = "/shop"};
     const struct entry_filter warned = {.warned = true};
-    (void)state;
 
     search_is((struct entry_search){{.index_id = 1}, slash, NULL, 100}, "d b a ", "3 ");
     search_is((struct entry_search){{.index_id = 1}, shop, NULL, 1}, "a ", "1 1 1 ");
@@ -258,8 +252,6 @@ static void a_search_ends_where_its_effort_does(void **state)
 /* Index after index, or, with a prefix, site after site; without what was removed. */
 static void a_search_of_all_ends_where_its_effort_does(void **state)
 {
-    (void)state;
-
     search_is((struct entry_search){.list = {.source = "other"}, .effort = 9}, "b x ", "6 ");
     search_is((struct entry_search){.list = {.source = "other"}, .effort = 2}, "b x ", "2 2 2 ");
     search_is((struct entry_search){.list = {.source = "other", .limit = 1}, .effort = 9}, "b x ",
@@ -285,7 +277,6 @@ static void cursors_come_back_as_they_were(void **state)
 {
     struct cursor in = {.kind = CURSOR_LOC, .owner = INT64_MAX}, out;
     char text[ENTRY_CURSOR_SIZE];
-    (void)state;
 
     for (size_t len = 1; len <= LOC_MAX_CHARS; len += 1 + len / 3) {
         memset(in.loc, '~', len);

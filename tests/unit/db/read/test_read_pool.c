@@ -37,7 +37,6 @@ static void many_readers_share_the_pool(void **state)
     atomic_bool stop = false;
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     fixture_entry(f.db, 1, 0, S1 "/0", NULL);
@@ -63,7 +62,6 @@ static void a_lost_file_has_no_views_until_renewed(void **state)
     struct catalogue c;
     struct fixture f;
     char other[128];
-    (void)state;
 
     open_all(&f, &c);
     fixture_entry(f.db, 1, 0, S1 "/a", NULL);

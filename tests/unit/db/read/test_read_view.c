@@ -36,7 +36,6 @@ static void a_view_keeps_its_revision(void **state)
     struct page_record page;
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     fixture_entry(f.db, 1, 0, S1 "/a", NULL);
@@ -84,7 +83,6 @@ static void pages_since_reports_what_changed(void **state)
 {
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     fixture_entry(f.db, 1, 0, S1 "/a", NULL);                             /* revision 1 */
@@ -139,7 +137,6 @@ static void segments_and_positions_of_a_page(void **state)
     uint64_t changed[PAGE_SEGMENT_BITS];
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     fixture_entry(f.db, 1, 0, S1 "/a", "2026-01-01");     /* revision 1, page 1, segment 0 */
@@ -216,7 +213,6 @@ static void single_entries(void **state)
     char etag[40], other[40];
     struct catalogue c;
     struct fixture f;
-    (void)state;
 
     open_all(&f, &c);
     fixture_entry(f.db, 1, 50003, S1 "/a", "2026-01-01");
@@ -279,7 +275,6 @@ static void single_entries(void **state)
 
 static void status_words(void **state)
 {
-    (void)state;
     assert_string_equal(catalogue_status_word(CATALOGUE_OK), "ok");
     assert_string_equal(catalogue_status_word(CATALOGUE_NO_SPACE), "no-space");
     assert_string_equal(catalogue_status_word(CATALOGUE_CANCELLED), "cancelled");

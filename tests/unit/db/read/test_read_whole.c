@@ -54,7 +54,6 @@ static void what_the_writer_wrote_is_sound(void **state)
 {
     struct whole w;
     char name[64];
-    (void)state;
 
     open_whole(&w);
     fixture_assert_sound(w.c);
@@ -144,7 +143,6 @@ static bool is_writable(struct catalogue *c)
 static void a_file_that_is_gone_takes_no_writes(void **state)
 {
     struct whole w;
-    (void)state;
 
     open_whole(&w);
     assert_true(is_writable(w.c));
@@ -160,7 +158,6 @@ static void a_backup_is_restored_while_it_runs(void **state)
     struct whole w;
     pthread_t thread;
     char why[256];
-    (void)state;
 
     open_whole(&w);
     put(w.c, "/a", NULL);

@@ -18,7 +18,6 @@ static struct registry *load(sqlite3 *db)
 static void an_empty_catalogue_has_an_empty_registry(void **state)
 {
     struct fixture f;
-    (void)state;
 
     fixture_open(&f);
     struct registry *r = load(f.db);
@@ -38,7 +37,6 @@ static void an_empty_catalogue_has_an_empty_registry(void **state)
 static void everything_is_read_and_ordered(void **state)
 {
     struct fixture f;
-    (void)state;
 
     fixture_open(&f);
     fixture_site(f.db, 1, "https://www.example.com");
@@ -138,7 +136,6 @@ static void hosts_select_their_site(void **state)
         {"nobody.example", 0},
     };
     struct fixture f;
-    (void)state;
 
     fixture_open(&f);
     fixture_site(f.db, 1, "https://www.example.com");
@@ -165,7 +162,6 @@ static void indexes_are_found_by_name(void **state)
 {
     const struct registry_site *site = NULL;
     struct fixture f;
-    (void)state;
 
     fixture_open(&f);
     fixture_site(f.db, 1, "https://www.example.com");
@@ -209,7 +205,6 @@ static void damaged_rows_are_reported(void **state)
         "DELETE FROM catalogue",
     };
     struct fixture f;
-    (void)state;
 
     fixture_open(&f);
     fixture_site(f.db, 1, "https://www.example.com");
@@ -239,7 +234,6 @@ static void references_are_shared_between_threads(void **state)
 {
     struct fixture f;
     pthread_t thread[4];
-    (void)state;
 
     fixture_open(&f);
     fixture_site(f.db, 1, "https://www.example.com");
@@ -265,7 +259,6 @@ static double seconds(void)
 static void many_sites_load_quickly(void **state)
 {
     struct fixture f;
-    (void)state;
 
     fixture_open(&f);
     fixture_sql(f.db,
@@ -307,7 +300,6 @@ static void an_unchanged_robots_txt_is_shared(void **state)
 {
     struct fixture f;
     struct registry *first, *second, *other;
-    (void)state;
 
     fixture_open(&f);
     fixture_site(f.db, 1, "https://a.example");
@@ -348,7 +340,6 @@ static void no_unchanged_robots_txt_is_read(void **state)
 {
     struct fixture f;
     struct registry *first, *second;
-    (void)state;
 
     fixture_open(&f);
     fixture_site(f.db, 1, "https://a.example");

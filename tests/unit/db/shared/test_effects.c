@@ -145,7 +145,6 @@ static void every_kind_of_statement_is_followed(void **state)
         "DELETE FROM entry; DELETE FROM page; DELETE FROM name",
     };
     struct pair p;
-    (void)state;
     pair_open(&p);
     for (size_t piece = 1; piece <= 100000; piece *= 100) {
         p.piece = piece;
@@ -165,7 +164,6 @@ static void every_kind_of_statement_is_followed(void **state)
 static void nothing_recorded_is_nothing(void **state)
 {
     struct pair p;
-    (void)state;
     pair_open(&p);
     record(&p, "INSERT INTO local_own VALUES (1, 1); SELECT 1; DELETE FROM entry");
     assert_false(effects_are_any(p.effects));
@@ -184,7 +182,6 @@ static void statements_that_every_node_runs_are_followed(void **state)
         "ALTER TABLE name ADD COLUMN more TEXT",
         "CREATE TABLE later(id INTEGER PRIMARY KEY, t TEXT) STRICT"};
     struct pair p;
-    (void)state;
     pair_open(&p);
     follows(&p, "INSERT INTO name VALUES ('a', 1), ('b', 2)");
     run(p.from, "BEGIN");
@@ -217,7 +214,6 @@ static void make_version(sqlite3 *db, int version)
 /* Each step of the schema, taken by one node and followed by another. */
 static void steps_of_the_schema_are_followed(void **state)
 {
-    (void)state;
     for (int version = 1; version < SCHEMA_VERSION; version++) {
         struct pair p = {.piece = 100000};
         assert_int_equal(sqlite3_open(":memory:", &p.from), SQLITE_OK);
@@ -253,7 +249,6 @@ static void what_does_not_fit_is_divergence(void **state)
         {"DROP TABLE name", "INSERT INTO name VALUES ('q', 2)"},
         {"ALTER TABLE name ADD COLUMN more TEXT", "INSERT INTO name VALUES ('q', 2)"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct pair p;
         pair_open(&p);
@@ -274,7 +269,6 @@ static void damaged_streams_are_refused(void **state)
 {
     struct pair p;
     struct str whole = STR_INIT;
-    (void)state;
     pair_open(&p);
     record(&p, "INSERT INTO entry VALUES (1, 1, 'a', 'n', x'0102'), (2, 1, 'b', NULL, NULL);"
                "INSERT INTO page VALUES (1, 1, 1); UPDATE entry SET note = 'm'; DELETE FROM page");

@@ -54,7 +54,6 @@ static void test_what_is_sealed_opens_for_the_key_alone(void **state)
     struct made m;
     char *text = m.text;
 
-    (void)state;
     make(&m);
     assert_int_equal(strncmp(text, "web1 42 ", 8), 0);
     assert_true(pg_news_is_other(text, "web") && pg_news_is_other(text, "web11"));
@@ -88,7 +87,6 @@ static void test_without_a_key_or_too_large_it_is_named_alone(void **state)
     char text[PG_NEWS_SIZE];
     size_t size = 0;
 
-    (void)state;
     pg_news_write(text, "sitemapd", record.node, &record, "x", 1, NULL);
     assert_string_equal(text, "web1 42");
     pg_news_write(text, "sitemapd", "web2", &record, "x", 1, key); /* not its own */
@@ -142,7 +140,6 @@ static void test_only_what_goes_on_from_here_is_taken(void **state)
     const struct shared_take take = {
         .begin = take_begin, .bytes = take_bytes, .end = take_end, .context = &taken};
 
-    (void)state;
     make(&m);
     struct shared_news *news = pg_news_read(m.text, "sitemapd", key);
     struct shared_position at = before;

@@ -221,7 +221,6 @@ static bool holds(struct node *n, const char *loc)
 static void what_one_writes_all_have(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     for (int i = 0; i < NODES; i++) {
         char loc[64];
@@ -248,7 +247,6 @@ static void what_changes_nothing_is_confirmed(void **state)
 {
     static const enum memory_fault faults[] = {MEMORY_NO, MEMORY_LOST, MEMORY_UNKNOWN};
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct node *n = &k.nodes[1];
     assert_int_equal(put_plain(&n->f, ORIGIN "/m/0.xml", "2026-01-01").status, CATALOGUE_OK);
@@ -278,7 +276,6 @@ static void outcomes_are_reported_as_they_are(void **state)
         {MEMORY_NEVER_KNOWN, CATALOGUE_OUTCOME_UNKNOWN, true},
     };
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct node *n = &k.nodes[1];
@@ -309,7 +306,6 @@ static void outcomes_are_reported_as_they_are(void **state)
 static void nothing_is_written_while_the_log_is_away(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct node *n = &k.nodes[2];
     memory_fault(n->name, MEMORY_AWAY);
@@ -364,7 +360,6 @@ static void a_clock_that_is_wrong_voids_no_key(void **state)
 {
     struct cluster k;
     int64_t now = fixture_now();
-    (void)state;
     cluster_open(&k);
     memory.unix_ms = now * 1000;
     struct node *late = &k.nodes[1];
@@ -453,7 +448,6 @@ static int64_t reported_of(struct node *n, const char *what)
 static void what_crawlers_fetched_is_reported(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct node *a = &k.nodes[0], *b = &k.nodes[1];
     assert_int_equal(put_plain(&a->f, ORIGIN "/one.xml", NULL).status, CATALOGUE_OK);
@@ -529,7 +523,6 @@ static void refuse_local_commit(void *context, const char *name)
 static void what_is_in_the_log_is_not_refused(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     memory.context = &k.nodes[1];
     memory.between = refuse_local_commit;
@@ -597,7 +590,6 @@ static void crash_between(struct cluster *k, int which, const char *loc)
 static void who_is_killed_between_the_commits_has_it_from_the_log(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
     await_head(&k.nodes[1]);
@@ -640,7 +632,6 @@ static void write_much(void *context, const char *name, bool is_list)
 static void who_writes_little_has_its_turn_beside_who_writes_much(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct much much = {.writer = &k.nodes[0]};
     node_stop(&k.nodes[2]); /* the next caller is the second */
@@ -679,7 +670,6 @@ static void answered(void *context, struct change_result *result)
 static void a_small_write_that_waited_for_a_list_goes_before_the_next(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct node *n = &k.nodes[1];
     struct asked asked = {.node = n->name};
@@ -735,7 +725,6 @@ static void write_again(void *context, struct change_result *result)
 static void a_flood_that_cannot_be_written_keeps_no_list_out(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct flood flood = {.node = &k.nodes[1], .left = 10};
     memory_fault(flood.node->name, MEMORY_NO_BEGIN);
@@ -777,7 +766,6 @@ static bool is_writable(struct node *n)
 static void who_waits_for_another_node_is_in_no_trouble(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct node *n = &k.nodes[1];
     struct tries tries = {.node = n->name};
@@ -807,7 +795,6 @@ static void who_waits_for_another_node_is_in_no_trouble(void **state)
 static void a_dry_run_waits_for_nobodys_lock(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct node *n = &k.nodes[1];
     unsigned times = 0;
@@ -844,7 +831,6 @@ static void a_dry_run_waits_for_nobodys_lock(void **state)
 static void what_is_written_after_a_dry_run_all_have(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct node *n = &k.nodes[1];
     node_stop(n);
@@ -884,7 +870,6 @@ static void lose_hook(void *context, struct change_result *result)
 static void a_write_whose_rows_were_not_recorded_fails(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct node *n = &k.nodes[1];
     atomic_bool done = false;
@@ -908,7 +893,6 @@ static void who_follows_far_keeps_its_own_log_short(void **state)
 {
     struct cluster k;
     struct log_readers readers;
-    (void)state;
     cluster_open(&k);
     node_stop(&k.nodes[2]);
     for (int i = 0; i < 3000; i++)
@@ -934,7 +918,6 @@ static void lose_file(struct node *n)
 static void who_came_has_joined_at_the_head(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     struct node *n = &k.nodes[2];
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
@@ -973,7 +956,6 @@ static void write_many(struct cluster *k, int count)
 static void none_of_the_states_in_between_is_served(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     write_many(&k, 300);
     memory_lose(2);
@@ -991,7 +973,6 @@ static void who_lacks_what_the_log_dropped_replaces_itself(void **state)
 {
     struct cluster k;
     char before[33], after[33];
-    (void)state;
     cluster_open(&k);
     struct node *n = &k.nodes[2];
     node_stop(n);
@@ -1017,7 +998,6 @@ static void who_is_ahead_of_the_log_replaces_itself(void **state)
 {
     struct cluster k;
     char before[33], after[33];
-    (void)state;
     cluster_open(&k);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
     for (int i = 0; i < NODES; i++)
@@ -1051,7 +1031,6 @@ static void who_is_ahead_of_the_log_replaces_itself(void **state)
 static void an_epoch_that_is_refused_or_in_doubt_is_appended_once(void **state)
 {
     static const enum memory_fault faults[] = {MEMORY_NO, MEMORY_LOST, MEMORY_UNKNOWN};
-    (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         struct cluster k;
         char before[33], after[33];
@@ -1079,7 +1058,6 @@ static void of_a_log_that_was_restored_only_what_it_has_is_awaited(void **state)
 {
     struct cluster k;
     char before[33], first[33], after[33];
-    (void)state;
     cluster_open(&k);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
     for (int i = 0; i < NODES; i++)
@@ -1109,7 +1087,6 @@ static void of_a_log_that_was_restored_only_what_it_has_is_awaited(void **state)
 static void a_row_that_differs_is_found_by_what_touches_it(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", "2026-01-01").status,
                      CATALOGUE_OK);
@@ -1127,7 +1104,6 @@ static void rows_that_differ_are_found_by_their_digest(void **state)
     struct cluster k;
     uint8_t digests[NODES][DIGEST_BYTES];
     uint64_t seq;
-    (void)state;
     cluster_open(&k);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
     await_head(&k.nodes[2]);
@@ -1183,7 +1159,6 @@ static void set_refusal(void *context, struct change_result *result)
  * of a freed one ends the test. */
 static void parts_that_cannot_be_replaced_stay(void **state)
 {
-    (void)state;
     for (int skips = 0; skips < 2; skips++) {
         struct cluster k;
         cluster_open(&k);
@@ -1244,7 +1219,6 @@ static void await_upgraded(struct cluster *k)
 static void a_migration_is_a_record(void **state)
 {
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
     all_agree(&k);
@@ -1289,7 +1263,6 @@ static void a_copy_put_elsewhere_is_a_catalogue_of_its_own(void **state)
     char backup[128], path[128], why[256];
     const struct catalogue_restore_options options = {.problem = reported_problem};
     struct write_fixture own = {0};
-    (void)state;
     cluster_open(&k);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
     snprintf(backup, sizeof backup, "%s/backup", k.nodes[0].f.folder);
@@ -1670,7 +1643,6 @@ static void files_agree_whatever_happens(void **state)
 {
     const char *seed = getenv("SITEMAPD_SEED"), *steps = getenv("SITEMAPD_STEPS");
     struct cluster k;
-    (void)state;
     cluster_open(&k);
     k.random = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL) * 2654435761u + 1;
     print_message("SITEMAPD_SEED=%" PRIu64 "\n", k.random);

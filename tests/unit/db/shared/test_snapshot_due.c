@@ -38,7 +38,6 @@ static void test_due_in_proportion_to_the_file(void **state)
         {0, 1, HOUR, false, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct shared_overview o = {.head.seq = 11,
                                           .has_snapshot = true,
@@ -59,7 +58,6 @@ static void test_none_is_due_at_once_and_nothing_new_never(void **state)
                                               .snapshot = {.position.seq = 10, .bytes = GIB},
                                               .snapshot_age_ms = 100 * WEEK};
 
-    (void)state;
     assert_true(presence_snapshot_is_due(&none, false));
     assert_true(presence_snapshot_is_due(&none, true));
     assert_false(presence_snapshot_is_due(&unchanged, false));

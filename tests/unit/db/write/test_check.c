@@ -664,7 +664,6 @@ static void a_list_looks_at_a_bounded_number_of_rows(void **state)
 /* What the API says of them: a number may never mean another word. */
 static void remarks_and_states_have_words(void **state)
 {
-    (void)state;
     static const char *const remarks[] = {
         "redirected", "claims-are-now", "validators-lie", "lastmod-unfounded",
         "dropped",    "date-stale",     "split"};

@@ -112,7 +112,6 @@ static void check_round_trip(uint64_t count)
 
 static void test_round_trips(void **state)
 {
-    (void)state;
     static const uint64_t counts[] = {0, 1, 10, 300, 400, 500, 1000, 50000};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         check_round_trip(counts[i]);
@@ -121,7 +120,6 @@ static void test_round_trips(void **state)
 
 static void test_grows_after_reading(void **state)
 {
-    (void)state;
     struct made m;
     struct spool *s = spool_new(FOLDER, 1u << 30);
     uint64_t n = 0;
@@ -136,7 +134,6 @@ static void test_grows_after_reading(void **state)
 
 static void test_full(void **state)
 {
-    (void)state;
     static const uint64_t sizes[] = {0, 1, 1000, SPOOL_MEMORY_BYTES, 300000};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct made m;
@@ -164,7 +161,6 @@ static enum spool_status fill(struct spool *s, uint64_t count)
 
 static void test_room(void **state)
 {
-    (void)state;
     struct spool_room room = {.max_bytes = 1u << 20};
     struct spool *one = spool_new(FOLDER, 1u << 30), *two = spool_new(FOLDER, 1u << 30);
     spool_share(one, &room, 0);
@@ -184,7 +180,6 @@ static void test_room(void **state)
 /* A site that keeps lists open, however many, leaves half of the free room to others. */
 static void test_room_of_a_site(void **state)
 {
-    (void)state;
     struct spool_room room = {.max_bytes = 1u << 20};
     struct spool *s[4];
     for (int i = 0; i < 4; i++) {
@@ -208,7 +203,6 @@ static void test_room_of_a_site(void **state)
 
 static void test_no_space(void **state)
 {
-    (void)state;
     struct rlimit old, small;
     struct made m;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
@@ -238,7 +232,6 @@ static void test_no_space(void **state)
 /* Rows of a scan: each string there or not, in memory and in the file. */
 static void test_files(void **state)
 {
-    (void)state;
     struct spool *s = spool_new(FOLDER, 1u << 30);
     struct source_file made = {.state = SOURCE_FILE_QUARANTINED,
                                .device = 1,
@@ -289,7 +282,6 @@ static void test_files(void **state)
 
 static void test_bad_folder(void **state)
 {
-    (void)state;
     struct made m;
     struct spool *s = spool_new("/proc/nowhere/folder", 1u << 30);
     enum spool_status status;
@@ -306,7 +298,6 @@ static void test_bad_folder(void **state)
 
 static void test_too_long(void **state)
 {
-    (void)state;
     static char loc[LOC_MAX_CHARS + 2];
     memset(loc, 'x', sizeof loc - 1);
     struct entry e = {.loc = loc};

@@ -11,7 +11,6 @@
 
 static void reads_what_it_writes(void **state)
 {
-    (void)state;
     static const struct {
         int64_t index;
         uint32_t position;
@@ -35,7 +34,6 @@ static void reads_what_it_writes(void **state)
 
 static void reads_nothing_else(void **state)
 {
-    (void)state;
     static const char *const bad[] = {
         "",
         "-",

@@ -287,7 +287,6 @@ static void compare(struct write_fixture *f, const struct model *m, int step)
 
 static void agrees_with_the_model(void **state)
 {
-    (void)state;
     struct write_fixture f;
     struct model m;
     const char *seed = getenv("SITEMAPD_SEED");

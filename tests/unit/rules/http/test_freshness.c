@@ -50,7 +50,6 @@ static void test_left(void **state)
         {"=60, max-age=60", NULL, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (freshness_remaining(rows[i].cache_control, rows[i].age) != rows[i].left)
             fail_msg("%s | %s", rows[i].cache_control, rows[i].age);
@@ -80,7 +79,6 @@ static void test_retry_after(void **state)
         {"Sun, 06 Nov 1994", -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t seconds = -1;
 
@@ -106,7 +104,6 @@ static void test_modified_at(void **state)
         {"Sun, 06 Nov 1994 08:48:37 GMT", "now", -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t at = -1;
 

@@ -30,7 +30,6 @@ static void test_accepted(void **state)
         {"Saturday, 01-Jan-05 00:00:00 GMT", 915148800, 1104537600}, /* asked in 1999 */
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         int64_t got = -1;
 
@@ -76,7 +75,6 @@ static void test_refused(void **state)
         "Sun Nov  6 08:49:37 1994 GMT",
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         int64_t out = 42;
 
@@ -99,7 +97,6 @@ static void test_format(void **state)
         {INT64_MAX, "Fri, 31 Dec 9999 23:59:59 GMT"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         char out[30];
         int64_t again;

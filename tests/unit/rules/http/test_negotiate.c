@@ -85,7 +85,6 @@ static void test_gzip(void **state)
 
     enum coding best;
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         if (negotiate_coding(rows[i].field, &best) != rows[i].gzip)
             fail_msg("Accept-Encoding: %s: want %s", rows[i].field ? rows[i].field : "(absent)",
@@ -117,7 +116,6 @@ static void test_best_coding(void **state)
         {"br, gzip;q=9", CODING_IDENTITY, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         enum coding best;
 
@@ -153,7 +151,6 @@ static void test_states(void **state)
         {"\"e-7\", x", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         if (negotiate_match_state(rows[i].field, "e-7") != rows[i].match)
             fail_msg("If-Match: %s", rows[i].field ? rows[i].field : "(absent)");
@@ -214,7 +211,6 @@ static void test_tags(void **state)
         {"\"abc\"-gzip", false, false, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         const char *name = rows[i].field ? rows[i].field : "(absent)";
 
@@ -226,7 +222,6 @@ static void test_tags(void **state)
 
 static void test_own_weak_tag(void **state)
 {
-    (void)state;
     assert_true(negotiate_none_match("\"abc\"", "W/\"abc\"", false));
     assert_true(negotiate_none_match("W/\"abc\"", "W/\"abc\"", false));
     assert_false(negotiate_match("\"abc\"", "W/\"abc\""));
@@ -280,7 +275,6 @@ static void test_not_modified(void **state)
         {"page ahead, date of the clock", NULL, BEFORE, false, CHANGED - 1, SEND},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct conditions conditions = {.if_none_match = rows[i].if_none_match,
                                         .if_modified_since = rows[i].if_modified_since};
@@ -322,7 +316,6 @@ static void test_conditions(void **state)
         {"dates: wrong comes first", {NULL, BEFORE, "*", AT}, FAILED, SAME},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct validators own = {"\"abc\"", CHANGED, false}, undated = {"\"abc\"", 0, false};
 

@@ -29,7 +29,6 @@ static void test_values(void **state)
         {"=1", "", "1"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct query q;
         const char *got;
@@ -67,7 +66,6 @@ static void test_refused(void **state)
     };
     struct query q;
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_number(rows[i].text, query_parse(rows[i].text, &q), rows[i].status);
     assert_int_equal(query_parse("1&2&3&4&5&6&7&8&9&10&11&12&13&14&15&16", &q), QUERY_OK);
@@ -103,7 +101,6 @@ static void test_number(void **state)
         {"\xD9\xA1", 10, false, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         uint64_t out = 42;
 

@@ -73,7 +73,6 @@ static void test_parse(void **state)
         {"lines=1-2", 100, RANGE_WHOLE, 0, 100},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         const char *name = rows[i].range == NULL ? "absent" : rows[i].range;
         uint64_t first, len;
@@ -111,7 +110,6 @@ static void test_applies(void **state)
         {"no date", "Thu, 01 Jan 1970 00:00:00 GMT", 0, false, LATER, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
         check_number(
             rows[i].name,

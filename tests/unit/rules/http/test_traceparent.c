@@ -41,7 +41,6 @@ static void test_parse(void **state)
         {"00-" TRACE "-0000000000000000-01", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct traceparent t;
         bool valid = traceparent_parse(rows[i].value, &t);
@@ -56,7 +55,6 @@ static void test_parts(void **state)
 {
     struct traceparent t = {""};
 
-    (void)state;
     assert_false(traceparent_is_sampled(&t));
     traceparent_make(TRACE, PARENT, true, &t);
     assert_true(traceparent_is_sampled(&t));

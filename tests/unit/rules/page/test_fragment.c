@@ -54,7 +54,6 @@ static void check_json(const char *fragment, const char *want)
 /* One form, however it is said; and shown as it was. */
 static void test_canonical(void **state)
 {
-    (void)state;
     fragment_begin(&f, false);
     assert_int_equal(add_alternate("en-us", "https://a.example/en?a=1&b='2'"), RULE_OK);
     assert_int_equal(add_image("HTTPS://Cdn.example:443/\xc3\xa9.jpg"), RULE_OK);
@@ -104,7 +103,6 @@ static void test_canonical(void **state)
 
 static void test_nothing(void **state)
 {
-    (void)state;
     fragment_begin(&f, false);
     assert_int_equal(fragment_end(&f), RULE_OK);
     assert_string_equal(str_text(&f.text), "");
@@ -115,7 +113,6 @@ static void test_nothing(void **state)
 /* What is not a fragment ends where it ceases to be one. */
 static void test_no_fragment(void **state)
 {
-    (void)state;
     check_json("<image:image><image:loc>https://a", "");
     check_json(IMAGE("u") "<image:image>", ",\"images\":[\"u\"]");
     check_json(IMAGE("&amp;&&quot;&lt") "x" LINK("a", "b"), ",\"images\":[\"&&\\\"&lt\"]");
@@ -251,7 +248,6 @@ static void test_refused(void **state)
         {two_titles, RULE_DUPLICATE, "news.title"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         fragment_begin(&f, false);
         check_code(rows[i].field, rows[i].add(), rows[i].code);
@@ -269,7 +265,6 @@ static void test_refused(void **state)
 /* Once is enough. */
 static void test_twice(void **state)
 {
-    (void)state;
     fragment_begin(&f, false);
     assert_int_equal(add_image("https://a.example/1"), RULE_OK);
     assert_int_equal(add_image("https://A.example/1"), RULE_OK);
@@ -302,7 +297,6 @@ static void test_bound(void **state)
         {1, 40, 0}, {1000, 200, 0}, {1001, 40, 1}, {1003, 200, 3}, {1000, 220, 30}, {200, 2000, 73},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         bool large = rows[i].lost > 0;
         fragment_begin(&f, false);
@@ -337,7 +331,6 @@ static void test_bound(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     fragment_done(&f);
     return 0;
 }

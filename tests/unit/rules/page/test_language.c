@@ -49,7 +49,6 @@ static const struct {
 
 static void test_tags(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         char tag[LANGUAGE_MAX_BYTES + 1];
         bool read = language_parse(rows[i].given, strlen(rows[i].given), tag);

@@ -69,7 +69,6 @@ static void compare(const char *text, const char *path)
 
 static void test_it_is_the_sheet(void **state)
 {
-    (void)state;
     compare(page_style, "server/rules/page/page_style.css");
     compare(urlset_style_of(0), "server/rules/page/urlset_style.css");
 }
@@ -77,7 +76,6 @@ static void test_it_is_the_sheet(void **state)
 /* That of videos has rules of theirs before its last, and no other difference. */
 static void test_videos(void **state)
 {
-    (void)state;
     const char *plain = urlset_style_of(EXTENSIONS_ALL & ~EXTENSION_VIDEOS);
     const char *videos = urlset_style_of(EXTENSION_VIDEOS), *more = strstr(videos, "video{");
     const char *end = more != NULL ? strstr(more, "@media") : NULL;
@@ -94,7 +92,6 @@ static void test_bytes(void **state)
     const char *const styles[] = {page_style, urlset_style_of(0),
                                   urlset_style_of(EXTENSION_VIDEOS)};
 
-    (void)state;
     for (size_t n = 0; n < 3; n++)
         for (size_t i = strlen(BEGIN); i < strlen(styles[n]) - strlen(END); i++)
             assert_true(isgraph((unsigned char)styles[n][i]) &&

@@ -7,7 +7,6 @@
 
 static void test_frame(void **state)
 {
-    (void)state;
     struct str plain = STR_INIT, styled = STR_INIT;
 
     render_head(&plain, false);
@@ -28,7 +27,6 @@ static void test_frame(void **state)
 /* The limit holds with the style as without: a page that it would lift over goes without. */
 static void test_style_at_the_limit(void **state)
 {
-    (void)state;
     assert_true(render_may_style(render_frame_bytes(), page_style));
     assert_true(render_may_style(LIMIT_PAGE_BYTES - strlen(page_style), page_style));
     assert_false(render_may_style(LIMIT_PAGE_BYTES - strlen(page_style) + 1, page_style));
@@ -58,7 +56,6 @@ static void test_entries(void **state)
          "<sitemap><loc>https://a.example/?a=1&amp;amp;b</loc></sitemap>\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct str out = STR_INIT;
         size_t loc_len = strlen(rows[i].loc);
@@ -79,7 +76,6 @@ static void test_each_byte_at_each_place(void **state)
     static const char *const escapes[256] = {
         ['&'] = "&amp;", ['\''] = "&apos;", ['"'] = "&quot;", ['<'] = "&lt;", ['>'] = "&gt;"};
 
-    (void)state;
     for (unsigned place = 0; place < LEN; place++) {
         for (unsigned byte = 1; byte < 256; byte++) {
             char loc[LEN + 1] = "https://a.example/1", expected[64], itself[2] = {(char)byte};
@@ -106,7 +102,6 @@ static void test_weight(void **state)
     static const char longest[] = "2026-01-01T00:00:00.123456789+14:00";
     struct str out = STR_INIT;
 
-    (void)state;
     assert_int_equal(strlen(longest), LASTMOD_MAX_CHARS);
     render_entry(&out, loc, sizeof loc - 1, longest);
     assert_int_equal(out.len, render_entry_bytes(loc, sizeof loc - 1));
@@ -118,7 +113,6 @@ static void test_many(void **state)
     struct str out = STR_INIT;
     size_t one;
 
-    (void)state;
     render_entry(&out, "https://a.example/1", 19, NULL);
     one = out.len;
     for (int i = 0; i < 999; i++)
@@ -133,7 +127,6 @@ static void test_out_of_memory(void **state)
 {
     struct str out = {.failed = true};
 
-    (void)state;
     render_entry(&out, "https://a.example/1", 19, NULL);
     assert_true(out.failed);
     assert_string_equal(str_text(&out), "");

@@ -80,7 +80,6 @@ static void test_fields(void **state)
         {"tag", "", "<b>", "<video:tag>&lt;b&gt;</video:tag>", "[\"<b>\"]"},
     };
     char want[1024];
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         begin_needed(false);
         check_code(rows[i].given, add(rows[i].name, rows[i].attribute, rows[i].given), RULE_OK);
@@ -98,7 +97,6 @@ static void test_fields(void **state)
 /* In the order of the schema whatever the order given; several videos stay in theirs. */
 static void test_order(void **state)
 {
-    (void)state;
     begin_needed(false);
     assert_int_equal(add("live", "", "no"), RULE_OK);
     assert_int_equal(add("tag", "", "one"), RULE_OK);
@@ -173,7 +171,6 @@ static void test_refused(void **state)
         {"tag", "", "a\x01", RULE_VIDEO},
     };
     char field[64];
-    (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         snprintf(field, sizeof field, "videos[0].%s", rows[i].name);
         begin_needed(false);
@@ -214,7 +211,6 @@ static void test_refused(void **state)
 static void test_ends(void **state)
 {
     static const char given[] = "5.000";
-    (void)state;
     for (unsigned field = 0; field < VIDEO_FIELD_COUNT; field++)
         for (size_t len = 1; len < sizeof given; len++) {
             char *text = malloc(len);
@@ -230,7 +226,6 @@ static void test_needed(void **state)
 {
     static const char *const names[] = {"thumbnail_loc", "title", "description", "content_loc"};
     char field[64];
-    (void)state;
     for (size_t i = 0; i < ROWS(names); i++) {
         fragment_begin(&f, false);
         fragment_begin_video(&f);
@@ -247,7 +242,6 @@ static void test_needed(void **state)
 static void test_bounds(void **state)
 {
     char text[2049], tag[16];
-    (void)state;
     begin_needed(true);
     for (unsigned i = 0; i < 33; i++) {
         snprintf(tag, sizeof tag, "t%u", i);
@@ -285,7 +279,6 @@ static void test_no_video(void **state)
         "<video:video><video:live>yes</video:live><video:title>T</video:title></video:video>",
         "<video:video><video:tag>a</video:tag><video:tag></video:video>",
         "<video:video><video:uploader info=\">A</video:uploader></video:video>"};
-    (void)state;
     for (size_t i = 0; i < ROWS(texts); i++) {
         struct str json = STR_INIT;
         fragment_append_json(&json, texts[i]);
