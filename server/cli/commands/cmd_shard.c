@@ -11,6 +11,10 @@
  * so has an alias in the site's domain over one outside of the other's: the other alias is reported
  * and ignored. Any other host of two sites on two shards is an error, and no map is printed.
  *
+ * An alias loses to all hosts of the same name, whatever their ports: proxies look a host up first
+ * with its port and then without, or only without. Two sites may have one name with different
+ * ports, each on its own shard, except in an HTTPRoute, which has no ports.
+ *
  * What servers return is validated as the catalogue validates it (rules/url.h), so that no name can
  * end a line, a string or a block of the map. */
 #include <errno.h>
@@ -40,6 +44,7 @@ struct claim {
     unsigned shard;
     enum claim_kind kind;
     enum claim_rank rank;
+    bool ignored;
 };
 
 struct map {
@@ -47,6 +52,7 @@ struct map {
     size_t shard_count;
     struct claim *claims; /* owned */
     size_t count, capacity;
+    bool without_ports; /* as an HTTPRoute names hosts */
 };
 
 /* ---- reading --------------------------------------------------------------------------- */
@@ -66,7 +72,8 @@ static bool add_claim(struct map *m, const char *host, const struct claim *like)
     struct claim *claim = &m->claims[m->count++];
 
     *claim = *like;
-    snprintf(claim->host, sizeof claim->host, "%s", host);
+    snprintf(claim->host, sizeof claim->host, "%.*s",
+             (int)(m->without_ports ? domain_name(host).len : strlen(host)), host);
     return true;
 }
 
@@ -118,24 +125,43 @@ static int read_sites(struct map *m, unsigned shard)
     return status;
 }
 
+static int compare_names(const char *a, const char *b)
+{
+    const struct domain_name x = domain_name(a), y = domain_name(b);
+    int order = memcmp(x.text, y.text, x.len < y.len ? x.len : y.len);
+
+    return order != 0 ? order : (x.len > y.len) - (x.len < y.len);
+}
+
+static int compare_hosts(const void *a, const void *b)
+{
+    const struct claim *x = a, *y = b;
+    int by_name = compare_names(x->host, y->host);
+
+    return by_name != 0 ? by_name : strcmp(x->host, y->host);
+}
+
 static int compare_claims(const void *a, const void *b)
 {
     const struct claim *x = a, *y = b;
-    int by_host = strcmp(x->host, y->host);
+    int by_name = compare_names(x->host, y->host);
+    int by_port = x->kind == CLAIM_OWN && y->kind == CLAIM_OWN ? strcmp(x->host, y->host) : 0;
 
-    return by_host != 0         ? by_host
+    return by_name != 0         ? by_name
            : x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind)
+           : by_port != 0       ? by_port
            : x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
                                 : (x->shard > y->shard) - (x->shard < y->shard);
 }
 
-/* Compares a claim with the strongest one of another shard for its host. Reports a conflict, and an
- * alias that is ignored. */
-static int settle_claim(const struct map *m, const struct claim *best, const struct claim *claim)
+/* Compares a claim with a stronger one of another shard. Reports a conflict, and an alias that is
+ * ignored. */
+static int settle_claim(const struct map *m, const struct claim *best, struct claim *claim)
 {
     bool same_site = strcmp(best->origin, claim->origin) == 0;
     const char *shard = m->shards[claim->shard].name, *other = m->shards[best->shard].name;
 
+    claim->ignored = true;
     if (same_site && best->rank != claim->rank)
         return EXIT_DONE;
     if (best->kind == claim->kind)
@@ -146,21 +172,52 @@ static int settle_claim(const struct map *m, const struct claim *best, const str
     return EXIT_DONE;
 }
 
-/* Keeps the strongest claim for each host. */
+/* The claim of another shard, among those for one name, that is stronger than number `i`: for a
+ * site's own host only the same host, for an alias any site's own host, or the strongest alias. */
+static const struct claim *find_rival(const struct claim *claims, size_t i)
+{
+    const struct claim *claim = &claims[i];
+
+    for (size_t k = 0; k < i && (k == 0 || claims[k].kind == CLAIM_OWN); k++)
+        if (!claims[k].ignored && claims[k].shard != claim->shard &&
+            (claim->kind != CLAIM_OWN || strcmp(claims[k].host, claim->host) == 0))
+            return &claims[k];
+    return NULL;
+}
+
+/* Decides between the claims for one name, sorted by their strength. */
+static int settle_name(const struct map *m, struct claim *claims, size_t count)
+{
+    int status = EXIT_DONE;
+
+    for (size_t i = 1; i < count; i++) {
+        const struct claim *rival = find_rival(claims, i);
+
+        if (rival != NULL && settle_claim(m, rival, &claims[i]) != EXIT_DONE)
+            status = EXIT_COULD_NOT;
+    }
+    return status;
+}
+
+/* Keeps one claim for each host; all of a name are on one shard, or are sites' own. */
 static int settle(struct map *m)
 {
     size_t kept = 0;
     int status = EXIT_DONE;
 
     qsort(m->claims, m->count, sizeof *m->claims, compare_claims);
-    for (size_t i = 0; i < m->count; i++) {
-        const struct claim *claim = &m->claims[i], *best = &m->claims[kept > 0 ? kept - 1 : 0];
-
-        if (kept == 0 || strcmp(best->host, claim->host) != 0)
-            m->claims[kept++] = *claim;
-        else if (claim->shard != best->shard && settle_claim(m, best, claim) != EXIT_DONE)
+    for (size_t i = 0, end; i < m->count; i = end) {
+        for (end = i + 1; end < m->count; end++)
+            if (compare_names(m->claims[i].host, m->claims[end].host) != 0)
+                break;
+        if (settle_name(m, &m->claims[i], end - i) != EXIT_DONE)
             status = EXIT_COULD_NOT;
     }
+    qsort(m->claims, m->count, sizeof *m->claims, compare_hosts);
+    for (size_t i = 0; i < m->count; i++)
+        if (!m->claims[i].ignored &&
+            (kept == 0 || strcmp(m->claims[kept - 1].host, m->claims[i].host) != 0))
+            m->claims[kept++] = m->claims[i];
     m->count = kept;
     return status;
 }
@@ -199,6 +256,7 @@ static void write_nginx(const struct map *m, struct str *out)
     write_nginx_hosts(m, true, out);
 }
 
+/* A domain with "*" at its end applies after all those without one. */
 static void write_envoy(const struct map *m, struct str *out)
 {
     str_append_text(out, "virtual_hosts:\n");
@@ -212,6 +270,8 @@ static void write_envoy(const struct map *m, struct str *out)
             if (!any)
                 str_append_format(out, "- name: \"%s\"\n  domains:\n", name);
             str_append_format(out, "  - \"%s\"\n", m->claims[i].host);
+            if (!has_port(m->claims[i].host))
+                str_append_format(out, "  - \"%s:*\"\n", m->claims[i].host);
             any = true;
         }
         if (any)
@@ -222,15 +282,10 @@ static void write_envoy(const struct map *m, struct str *out)
     }
 }
 
-/* A host without its port; "" if it is an address, which no HTTPRoute may name. */
-static void route_host(const char *host, char out[HOST_SIZE])
+/* No HTTPRoute may name an address. */
+static bool is_address(const char *host)
 {
-    size_t len = strcspn(host, ":");
-
-    memcpy(out, host, len);
-    out[len] = '\0';
-    if (*host == '[' || strspn(out, "0123456789.") == len)
-        out[0] = '\0';
+    return *host == '[' || host[strspn(host, "0123456789.")] == '\0';
 }
 
 static void begin_route(const struct shard *shard, unsigned number, const char *gateway,
@@ -247,19 +302,14 @@ static void begin_route(const struct shard *shard, unsigned number, const char *
 static void write_httproute(const struct map *m, const char *gateway, struct str *out)
 {
     for (unsigned shard = 0; shard < m->shard_count; shard++) {
-        char last[HOST_SIZE] = "", host[HOST_SIZE];
         unsigned count = 0;
 
         for (size_t i = 0; i < m->count; i++) {
-            if (m->claims[i].shard != shard)
-                continue;
-            route_host(m->claims[i].host, host);
-            if (host[0] == '\0' || strcmp(host, last) == 0)
+            if (m->claims[i].shard != shard || is_address(m->claims[i].host))
                 continue;
             if (count++ % ROUTE_HOSTS_MAX == 0)
                 begin_route(&m->shards[shard], (count - 1) / ROUTE_HOSTS_MAX + 1, gateway, out);
-            str_append_format(out, "  - \"%s\"\n", host);
-            memcpy(last, host, sizeof last);
+            str_append_format(out, "  - \"%s\"\n", m->claims[i].host);
         }
     }
 }
@@ -463,6 +513,7 @@ int command_shard_map(struct cli *cli)
     status = shards_open(cli, &map.shards, &map.shard_count);
     if (status == EXIT_DONE)
         status = validate_names(&map, format, gateway);
+    map.without_ports = format == FORMAT_HTTPROUTE;
     for (unsigned i = 0; i < map.shard_count && status == EXIT_DONE; i++)
         status = read_sites(&map, i);
     if (status == EXIT_DONE)
