@@ -21,10 +21,11 @@ SECRET = "the-secret-of-the-cdn"
 
 
 class Cdn:
-    """`answers` are given first, then a success, but for calls that name what it `rejects`; `calls` are (target, headers, body)."""
+    """`answers` are given first, then a success, but for calls that name what it `rejects`; `calls` are (target, headers, body).
+    `at_first` is called before the first answer."""
 
     def __init__(self):
-        self.calls, self.answers, self.rejects = [], [], None
+        self.calls, self.answers, self.rejects, self.at_first = [], [], None, lambda: None
         cdn = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -35,6 +36,8 @@ class Cdn:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                at_first, cdn.at_first = cdn.at_first, lambda: None
+                at_first()
                 status, text = cdn.answers.pop(0) if cdn.answers else (200, '{"success": true, "status": "ok"}')
                 if cdn.rejects and cdn.rejects in self.path + body.decode():
                     status, text = 400, '{"success": false}'
@@ -114,6 +117,26 @@ def test_a_url_that_is_rejected_keeps_no_other_waiting(server, cdn, cache):
         cdn.rejects = None
         eventually(lambda: "a.example.net" in everything(), "it is tried until it succeeds")
     assert "answers 400" in said[0]
+
+
+@pytest.mark.parametrize("cache, calls", [("fastly", 6), ("cloudflare:zone1", 2)])
+def test_sites_take_turns(server, cdn, cache, calls):
+    """A site whose page changes while many pages of another are pending does not wait for all of them."""
+    many, one = "https://a.example.net", "https://b.example.net"
+    assert server.api("POST", "/v1/sites", {"origin": many}).status == 201
+    for i in range(40):
+        assert server.api("POST", "/v1/indexes", {"url": f"{many}/i{i}.xml"}).status == 201
+        assert server.register(f"{many}/{i}.xml", index=f"{many}/i{i}.xml").status == 201
+
+    def change():
+        assert server.api("POST", "/v1/sites", {"origin": one}).status == 201
+        assert server.register(one + "/a.xml").status == 201
+
+    cdn.at_first = change
+    with purging(server, cdn, cache, FASTLY_TOKEN=SECRET, CLOUDFLARE_TOKEN=SECRET):
+        texts = lambda: [target + body.decode() for target, _, body in cdn.calls]
+        eventually(lambda: all(f"a.example.net/i{i}.xml.gz" in "".join(texts()) for i in range(40)), "all are purged")
+    assert "b.example.net/sitemap_index.xml" in "".join(texts()[:calls]), texts()
 
 
 def test_akamai(server, cdn, tmp_path):
