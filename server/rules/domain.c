@@ -31,3 +31,18 @@ bool domain_lies_within(struct domain_name a, struct domain_name b)
 {
     return domain_lies_below(a, b) || domain_equals(a, b);
 }
+
+bool domain_is_above(struct domain_name host, struct domain_name other, struct domain_name own)
+{
+    return domain_lies_below(other, host) && !domain_lies_within(domain_of(own), host);
+}
+
+bool domain_is_nearer(struct domain_name host, struct domain_name other, struct domain_name own)
+{
+    struct domain_name theirs = domain_of(other), ours = domain_of(own);
+    bool in_ours = domain_lies_within(host, ours) &&
+                   (ours.len > theirs.len || (ours.len == theirs.len && own.len == ours.len));
+    bool in_theirs = domain_lies_within(host, theirs) && !domain_equals(host, other);
+
+    return (in_theirs && !in_ours) || domain_is_above(host, theirs, own);
+}

@@ -20,3 +20,9 @@ bool domain_equals(struct domain_name a, struct domain_name b);
 bool domain_lies_below(struct domain_name a, struct domain_name b);
 /* The same, or equal. */
 bool domain_lies_within(struct domain_name a, struct domain_name b);
+/* Whether `host` is above a name of another site, and not above the domain of the site's `own`. */
+bool domain_is_above(struct domain_name host, struct domain_name other, struct domain_name own);
+/* Whether the domain of another site is closer to `host` than the domain of the site's `own`:
+ * `host` is in it, or above it. Of example.com and www.example.com, which have the same domain, the
+ * first has it. False for the other's own name: with another port it is another server. */
+bool domain_is_nearer(struct domain_name host, struct domain_name other, struct domain_name own);

@@ -119,8 +119,8 @@ def test_an_alias_takes_no_host_of_a_site_on_another_shard(shards, tmp_path):
         for order in (servers(shards) + servers({"c": other}, "c"), servers({"c": other}, "c") + servers(shards)):
             result = run("shard", "map", *order)
             assert (result.code, result.out) == (0, expected), result
-            for host, owner in (("shop.example.net", "https://shop.example.net on shard b"), ("example.com", "https://www.example.com on shard a")):
-                assert f"{host}: the host alias of https://other.example.org on shard c is ignored: it belongs to {owner}" in result.err, result
+            for host, why in (("shop.example.net", "belongs to https://shop.example.net on shard b"), ("example.com", "is in or above the domain of https://www.example.com on shard a")):
+                assert f"{host}: the host alias of https://other.example.org on shard c is ignored: it {why}" in result.err, result
     other.stop()
 
 
@@ -151,6 +151,31 @@ def test_an_alias_with_a_port_takes_no_host_of_a_site_on_another_shard(shards, t
         assert result.err.count("is ignored") == 4, result
         assert "the host alias of https://other.example.org on shard c is ignored: it belongs to https://www.example.com on shard a" in result.err, result
     other.stop()
+
+
+def test_an_alias_is_not_in_or_above_the_domain_of_a_site_on_another_shard(shards, tmp_path):
+    """As within one catalogue. Aliases of the configuration may be there, and have a domain, too."""
+    for name in ("tenant", "configured"):
+        (tmp_path / name).mkdir()
+    other = Server(tmp_path / "tenant", sites=()).start()
+    tenant = alias_token(other, "https://other.example.org")
+    config = '[site "main"]\norigin = https://third.example.org\nindex = /sitemap_index.xml\nhost_alias = c.example.com\nhost_alias = cdn.example.info\n'
+    configured = Server(tmp_path / "configured", sites=(), config=config).start()
+    four = servers(shards) + servers({"c": other, "d": configured}, "cd")
+    clean = run("shard", "map", *four)
+    assert clean.code == 0 and clean.err == "" and {"c.example.com d", "cdn.example.info d"} < set(clean.out.splitlines()), clean
+    ignored = {"m.example.com": "www.example.com on shard a", "a.b.example.com:81": "www.example.com on shard a", "x.shop.example.net": "shop.example.net on shard b",
+               "example.net": ".example.net on shard b", "example.info:443": "third.example.org on shard d", "x.cdn.example.info": "third.example.org on shard d"}
+    add_aliases(other, tenant, "m.other.example.org", "free.example.net", "notexample.com", *ignored)
+    for order in (four, servers({"d": configured, "c": other}, "dc") + servers(shards, "ba")):
+        result = run("shard", "map", *order)
+        assert result.code == 0 and set(result.out.splitlines()) - set(clean.out.splitlines()) == {"m.other.example.org c", "free.example.net c", "notexample.com c"}, result
+        assert set(clean.out.splitlines()) < set(result.out.splitlines()) and result.err.count("is ignored") == len(ignored), result
+        for host, owner in ignored.items():
+            line = next(line for line in result.err.splitlines() if f" {host}: " in line)
+            assert "the host alias of https://other.example.org on shard c is ignored: it is in or above the domain of https://" in line and owner in line, result
+    other.stop()
+    configured.stop()
 
 
 def test_sites_with_one_name_and_different_ports(shards, tmp_path):

@@ -105,24 +105,6 @@ static struct domain_name own_name(const struct registry_site *site)
                                 site->origin_url.host_len};
 }
 
-/* Whether `host` is above a name of another site, and not above the site's own. */
-static bool is_above(struct domain_name host, struct domain_name other, struct domain_name own)
-{
-    return domain_lies_below(other, host) && !domain_lies_within(domain_of(own), host);
-}
-
-/* Whether the domain of another site is closer to `host` than the site's own: `host` is in it, or
- * above it. Of example.com and www.example.com, which have the same domain, the first has it. The
- * other's own name is not looked at here: with another port it is another server. */
-static bool is_nearer(struct domain_name host, struct domain_name other, struct domain_name own)
-{
-    struct domain_name theirs = domain_of(other), ours = domain_of(own);
-    bool in_ours = domain_lies_within(host, ours) &&
-                   (ours.len > theirs.len || (ours.len == theirs.len && own.len == ours.len));
-    bool in_theirs = domain_lies_within(host, theirs) && !domain_equals(host, other);
-    return (in_theirs && !in_ours) || is_above(host, theirs, own);
-}
-
 /* Whether another site's domain is closer to the host than the site's own. Does not return which
  * site, since a token for one site must not learn that by a request for a host such as "net". An
  * alias claims the names below it only if the configuration set it: otherwise a token for one site
@@ -133,10 +115,11 @@ static bool belongs_to_another(const struct registry *r, const char *host,
     const struct domain_name name = domain_name(host), own = own_name(site);
     for (size_t i = 0; i < r->site_count; i++) {
         const struct registry_site *other = &r->sites[i];
-        bool nearer = other != site && is_nearer(name, own_name(other), own);
+        bool nearer = other != site && domain_is_nearer(name, own_name(other), own);
         for (size_t k = 0; other != site && k < other->alias_host_count && !nearer; k++) {
             const struct domain_name alias = domain_name(other->alias_hosts[k]);
-            nearer = other->managed ? is_nearer(name, alias, own) : is_above(name, alias, own);
+            nearer = other->managed ? domain_is_nearer(name, alias, own)
+                                    : domain_is_above(name, alias, own);
         }
         if (nearer)
             return true;

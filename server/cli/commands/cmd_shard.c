@@ -6,10 +6,11 @@
  * (cmd_site_move.c) two shards have it: the one where it is arriving has priority over the one that
  * it is leaving, and a shard where it is neither has priority over both.
  *
- * A site's own token may add any alias that its own shard does not know as another site's. So a
- * site's own host has priority over an alias that a site on another shard has, moving or not, and
- * so has an alias in the site's domain over one outside of the other's: the other alias is reported
- * and ignored. Any other host of two sites on two shards is an error, and no map is printed.
+ * A site's own token may add any alias that its own shard does not know as another site's. So the
+ * rules of a catalogue (db/write/apply/site.c) are applied between shards, too. A site's own host
+ * has priority over an alias that a site on another shard has, moving or not. An alias in or above
+ * the domain of a site on another shard is ignored, unless the configuration set it. Each such
+ * alias is reported. Any other host of two sites on two shards is an error, and no map is printed.
  *
  * An alias loses to all hosts of the same name, whatever their ports: proxies look a host up first
  * with its port and then without, or only without. Two sites may have one name with different
@@ -34,8 +35,8 @@
 enum format { FORMAT_HAPROXY, FORMAT_NGINX, FORMAT_ENVOY, FORMAT_HTTPROUTE, FORMAT_COUNT };
 static const char *const format_words[FORMAT_COUNT] = {"haproxy", "nginx", "envoy", "httproute"};
 
-/* From strongest to weakest: by the host's name, and by the site's move. */
-enum claim_kind { CLAIM_OWN, CLAIM_IN_DOMAIN, CLAIM_ALIAS };
+/* From strongest to weakest: by what set the host, and by the site's move. */
+enum claim_kind { CLAIM_OWN, CLAIM_CONFIGURED, CLAIM_ALIAS };
 enum claim_rank { CLAIM_HAS, CLAIM_ARRIVES, CLAIM_LEAVES };
 
 struct claim {
@@ -91,7 +92,7 @@ static int read_site(struct map *m, unsigned shard, const json_t *site)
     json_t *alias;
     size_t i;
 
-    if (url_parse_origin(origin, strlen(origin), &url) != RULE_OK)
+    if (url_parse_origin(origin, strlen(origin), &url) != RULE_OK || strcmp(url.text, origin) != 0)
         return cli_fail(of->name, "the server sent a malformed origin: \"%.200s\"", origin);
     snprintf(own, sizeof own, "%s", url.text + url.host_at);
     bool added = add_claim(m, own, &claim);
@@ -102,9 +103,8 @@ static int read_site(struct map *m, unsigned shard, const json_t *site)
         if (text == NULL || url_parse_host(text, strlen(text), host) != RULE_OK)
             return cli_fail(of->name, "the server sent a malformed host alias: \"%.200s\"",
                             text != NULL ? text : "");
-        claim.kind = domain_lies_within(domain_name(host), domain_of(domain_name(own)))
-                         ? CLAIM_IN_DOMAIN
-                         : CLAIM_ALIAS;
+        claim.kind =
+            json_is_true(json_object_get(site, "managed")) ? CLAIM_CONFIGURED : CLAIM_ALIAS;
         added = added && add_claim(m, host, &claim);
     }
     return added ? EXIT_DONE
@@ -199,12 +199,144 @@ static int settle_name(const struct map *m, struct claim *claims, size_t count)
     return status;
 }
 
+/* ---- aliases in or above the domain of a site on another shard ---- */
+
+/* Compares from the end, so that all names below a name are together. */
+static int compare_ends(struct domain_name a, struct domain_name b)
+{
+    while (a.len > 0 && b.len > 0 && a.text[a.len - 1] == b.text[b.len - 1]) {
+        a.len--;
+        b.len--;
+    }
+    return a.len == 0 || b.len == 0
+               ? (a.len > 0) - (b.len > 0)
+               : (unsigned char)a.text[a.len - 1] - (unsigned char)b.text[b.len - 1];
+}
+
+static int compare_domains(const void *a, const void *b)
+{
+    const struct claim *const *x = a, *const *y = b;
+
+    return compare_ends(domain_of(domain_name((*x)->host)), domain_of(domain_name((*y)->host)));
+}
+
+/* The claims that have a domain (all but aliases of the API), by their domains. */
+struct domains {
+    const struct claim **at; /* owned */
+    size_t count;
+};
+
+static struct domain_name domain_at(const struct domains *d, size_t i)
+{
+    return domain_of(domain_name(d->at[i]->host));
+}
+
+/* The first of the domains that is not before `name`. */
+static size_t find_domain(const struct domains *d, struct domain_name name)
+{
+    size_t low = 0, high = d->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (compare_ends(domain_at(d, middle), name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct domain_name own_name(const struct claim *claim)
+{
+    return domain_name(strstr(claim->origin, "://") + 3);
+}
+
+/* Whether a claim on another shard is nearer to the alias. A site with the same name is not, since
+ * it may be the same site, which moves. */
+static bool is_nearer(const struct claim *other, const struct claim *alias)
+{
+    return other->shard != alias->shard && !domain_equals(own_name(other), own_name(alias)) &&
+           domain_is_nearer(domain_name(alias->host), domain_name(other->host), own_name(alias));
+}
+
+/* In the domains that are equal to or above the alias, then in those below it. */
+static const struct claim *find_nearer(const struct domains *d, const struct claim *alias)
+{
+    const struct domain_name name = domain_name(alias->host);
+    const char *end = name.text + name.len;
+    char below[HOST_SIZE];
+
+    for (const char *label = name.text, *dot; label != NULL; label = dot != NULL ? dot + 1 : NULL) {
+        const struct domain_name part = {label, (size_t)(end - label)};
+
+        for (size_t i = find_domain(d, part); i < d->count; i++) {
+            if (!domain_equals(domain_at(d, i), part))
+                break;
+            if (is_nearer(d->at[i], alias))
+                return d->at[i];
+        }
+        dot = memchr(label, '.', part.len);
+    }
+    if (domain_lies_within(domain_of(own_name(alias)), name))
+        return NULL;
+    snprintf(below, sizeof below, ".%.*s", (int)name.len, name.text);
+    for (size_t i = find_domain(d, domain_name(below)); i < d->count; i++) {
+        if (!domain_lies_below(domain_at(d, i), name))
+            break;
+        if (is_nearer(d->at[i], alias))
+            return d->at[i];
+    }
+    return NULL;
+}
+
+static int ignore_nearer_aliases(struct map *m)
+{
+    struct domains d = {.at = calloc(m->count + 1, sizeof *d.at)};
+
+    if (d.at == NULL)
+        return cli_fail("shard map", "out of memory");
+    for (size_t i = 0; i < m->count; i++)
+        if (m->claims[i].kind != CLAIM_ALIAS)
+            d.at[d.count++] = &m->claims[i];
+    qsort(d.at, d.count, sizeof *d.at, compare_domains);
+    for (size_t i = 0; i < m->count; i++) {
+        struct claim *alias = &m->claims[i];
+        const struct claim *other = alias->kind == CLAIM_ALIAS ? find_nearer(&d, alias) : NULL;
+
+        alias->ignored = other != NULL;
+        if (alias->ignored)
+            cli_warn(alias->host,
+                     "the host alias of %s on shard %s is ignored: it is in or above the domain of "
+                     "%s on shard %s",
+                     alias->origin, m->shards[alias->shard].name, other->origin,
+                     m->shards[other->shard].name);
+    }
+    free(d.at);
+    return EXIT_DONE;
+}
+
+/* ---- all claims ---- */
+
+static void drop_ignored(struct map *m)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < m->count; i++)
+        if (!m->claims[i].ignored)
+            m->claims[kept++] = m->claims[i];
+    m->count = kept;
+}
+
 /* Keeps one claim for each host; all of a name are on one shard, or are sites' own. */
 static int settle(struct map *m)
 {
     size_t kept = 0;
-    int status = EXIT_DONE;
+    int status = ignore_nearer_aliases(m);
 
+    if (status != EXIT_DONE)
+        return status;
+    drop_ignored(m);
     qsort(m->claims, m->count, sizeof *m->claims, compare_claims);
     for (size_t i = 0, end; i < m->count; i = end) {
         for (end = i + 1; end < m->count; end++)
@@ -213,10 +345,10 @@ static int settle(struct map *m)
         if (settle_name(m, &m->claims[i], end - i) != EXIT_DONE)
             status = EXIT_COULD_NOT;
     }
+    drop_ignored(m);
     qsort(m->claims, m->count, sizeof *m->claims, compare_hosts);
     for (size_t i = 0; i < m->count; i++)
-        if (!m->claims[i].ignored &&
-            (kept == 0 || strcmp(m->claims[kept - 1].host, m->claims[i].host) != 0))
+        if (kept == 0 || strcmp(m->claims[kept - 1].host, m->claims[i].host) != 0)
             m->claims[kept++] = m->claims[i];
     m->count = kept;
     return status;
