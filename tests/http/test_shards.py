@@ -91,19 +91,37 @@ def test_what_is_deployed_is_compared(shards, tmp_path, form):
     assert run("shard", "map", *servers(shards), "--check", str(tmp_path / "nothing")).code == 1
 
 
-def test_a_host_of_two_shards_is_a_conflict(shards, tmp_path):
-    """Also where two sites have it as an alias; no map is printed."""
+def test_a_host_of_two_sites_on_two_shards_is_a_conflict(shards, tmp_path):
     other = Server(tmp_path, sites=()).start()
-    for site, host, name in (({"origin": "https://other.example.org", "host_aliases": ["localhost:8080"]}, "localhost:8080", "a"), ({"origin": "https://shop.example.net"}, "shop.example.net", "b")):
-        made = other.api("POST", "/v1/sites", site)
-        assert made.status == 201
-        for more in ((), ("--check", os.devnull)):
-            result = run("shard", "map", *servers(shards), "--server", f"c=http://{other.admin}", *more)
-            assert result.code == 1 and result.out == "" and f"{host}: conflict: shards {name} and c both have it" in result.err, result
-        assert other.api("DELETE", made["Location"]).status == 200
+    assert other.api("POST", "/v1/sites", {"origin": "https://shop.example.net"}).status == 201
+    for more in ((), ("--check", os.devnull)):
+        result = run("shard", "map", *servers(shards), *servers({"c": other}, "c"), *more)
+        assert result.code == 1 and result.out == "" and "shop.example.net: conflict: shards b and c both have it" in result.err, result
     other.stop()
-    gone = run("shard", "map", *servers(shards), "--server", f"c=http://{other.admin}")
+    gone = run("shard", "map", *servers(shards), *servers({"c": other}, "c"))
     assert gone.code == 1 and gone.out == ""
+
+
+def test_an_alias_of_two_sites_on_two_shards_is_left_out(shards, tmp_path):
+    """Otherwise a tenant could end all new maps. One of the configuration wins."""
+    for name in ("tenant", "configured"):
+        (tmp_path / name).mkdir()
+    other = Server(tmp_path / "tenant", sites=()).start()
+    site = {"origin": "https://other.example.org", "host_aliases": ["localhost:8081", "m.other.example.org"]}
+    assert other.api("POST", "/v1/sites", site).status == 201
+    three = servers(shards) + servers({"c": other}, "c")
+    expected = sorted(set(HAPROXY.splitlines()) - {"localhost:8080 a"} | {"other.example.org c", "m.other.example.org c"})
+    for order in (three, servers({"c": other}, "c") + servers(shards, "ba")):
+        result = run("shard", "map", *order)
+        assert (result.code, result.out.splitlines()) == (0, expected), result
+        assert "not in the map: it is a host alias of https://" in result.err and "www.example.com on shard a" in result.err and "other.example.org on shard c" in result.err, result
+    config = '[site "main"]\norigin = https://third.example.org\nindex = /sitemap_index.xml\nhost_alias = localhost\n'
+    configured = Server(tmp_path / "configured", sites=(), config=config).start()
+    result = run("shard", "map", *three, *servers({"d": configured}, "d"))
+    assert result.code == 0 and [line for line in result.out.splitlines() if line.startswith("localhost")] == ["localhost d"], result
+    assert result.err.count("is ignored: it belongs to https://third.example.org on shard d") == 2, result
+    other.stop()
+    configured.stop()
 
 
 def test_an_alias_takes_no_host_of_a_site_on_another_shard(shards, tmp_path):

@@ -9,8 +9,9 @@
  * A site's own token may add any alias that its own shard does not know as another site's. So the
  * rules of a catalogue (db/write/apply/site.c) are applied between shards, too. A site's own host
  * has priority over an alias that a site on another shard has, moving or not. An alias in or above
- * the domain of a site on another shard is ignored, unless the configuration set it. Each such
- * alias is reported. Any other host of two sites on two shards is an error, and no map is printed.
+ * the domain of a site on another shard is ignored, unless the configuration set it. An alias that
+ * sites on two shards have is left out. All these are reported. A host that sites on two shards
+ * have as their own is an error, and no map is printed.
  *
  * An alias loses to all hosts of the same name, whatever their ports: proxies look a host up first
  * with its port and then without, or only without. Two sites may have one name with different
@@ -164,11 +165,16 @@ static int settle_claim(const struct map *m, const struct claim *best, struct cl
     claim->ignored = true;
     if (same_site && best->rank != claim->rank)
         return EXIT_DONE;
-    if (best->kind == claim->kind)
+    if (claim->kind == CLAIM_OWN)
         return cli_fail(claim->host, "conflict: shards %s and %s both have it", other, shard);
-    cli_warn(claim->host,
-             "the host alias of %s on shard %s is ignored: it belongs to %s on shard %s",
-             claim->origin, shard, best->origin, other);
+    if (best->kind == claim->kind)
+        cli_warn(claim->host,
+                 "not in the map: it is a host alias of %s on shard %s and of %s on shard %s",
+                 best->origin, other, claim->origin, shard);
+    else
+        cli_warn(claim->host,
+                 "the host alias of %s on shard %s is ignored: it belongs to %s on shard %s",
+                 claim->origin, shard, best->origin, other);
     return EXIT_DONE;
 }
 
@@ -185,17 +191,25 @@ static const struct claim *find_rival(const struct claim *claims, size_t i)
     return NULL;
 }
 
-/* Decides between the claims for one name, sorted by their strength. */
+/* Decides between the claims for one name, sorted by their strength. Of equally strong aliases none
+ * is kept: otherwise one tenant could get another's, or prevent a new map. */
 static int settle_name(const struct map *m, struct claim *claims, size_t count)
 {
     int status = EXIT_DONE;
+    bool undecided = false;
 
     for (size_t i = 1; i < count; i++) {
         const struct claim *rival = find_rival(claims, i);
 
-        if (rival != NULL && settle_claim(m, rival, &claims[i]) != EXIT_DONE)
+        if (rival == NULL)
+            continue;
+        if (settle_claim(m, rival, &claims[i]) != EXIT_DONE)
             status = EXIT_COULD_NOT;
+        undecided |= claims[i].kind != CLAIM_OWN && claims[i].kind == rival->kind &&
+                     strcmp(claims[i].origin, rival->origin) != 0;
     }
+    for (size_t i = 0; undecided && i < count; i++)
+        claims[i].ignored = true;
     return status;
 }
 
