@@ -10,8 +10,8 @@
  * rules of a catalogue (db/write/apply/site.c) are applied between shards, too. A site's own host
  * has priority over an alias that a site on another shard has, moving or not. An alias in or above
  * the domain of a site on another shard is ignored, unless the configuration set it. An alias that
- * sites on two shards have is left out. All these are reported. A host that sites on two shards
- * have as their own is an error, and no map is printed.
+ * sites on two shards have stays where the deployed map has it, or is left out. All these are
+ * reported. A host that sites on two shards have as their own is an error, and no map is printed.
  *
  * An alias loses to all hosts of the same name, whatever their ports: proxies look a host up first
  * with its port and then without, or only without. Two sites may have one name with different
@@ -19,6 +19,7 @@
  *
  * What servers return is validated as the catalogue validates it (rules/url.h), so that no name can
  * end a line, a string or a block of the map. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ struct claim {
     unsigned shard;
     enum claim_kind kind;
     enum claim_rank rank;
+    bool deployed; /* an alias that the deployed map has on a shard of its site */
     bool ignored;
 };
 
@@ -148,11 +150,12 @@ static int compare_claims(const void *a, const void *b)
     int by_name = compare_names(x->host, y->host);
     int by_port = x->kind == CLAIM_OWN && y->kind == CLAIM_OWN ? strcmp(x->host, y->host) : 0;
 
-    return by_name != 0         ? by_name
-           : x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind)
-           : by_port != 0       ? by_port
-           : x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
-                                : (x->shard > y->shard) - (x->shard < y->shard);
+    return by_name != 0                 ? by_name
+           : x->kind != y->kind         ? (x->kind > y->kind) - (x->kind < y->kind)
+           : by_port != 0               ? by_port
+           : x->deployed != y->deployed ? y->deployed - x->deployed
+           : x->rank != y->rank         ? (x->rank > y->rank) - (x->rank < y->rank)
+                                        : (x->shard > y->shard) - (x->shard < y->shard);
 }
 
 /* Compares a claim with a stronger one of another shard. Reports a conflict, and an alias that is
@@ -167,7 +170,7 @@ static int settle_claim(const struct map *m, const struct claim *best, struct cl
         return EXIT_DONE;
     if (claim->kind == CLAIM_OWN)
         return cli_fail(claim->host, "conflict: shards %s and %s both have it", other, shard);
-    if (best->kind == claim->kind)
+    if (best->kind == claim->kind && best->deployed == claim->deployed)
         cli_warn(claim->host,
                  "not in the map: it is a host alias of %s on shard %s and of %s on shard %s",
                  best->origin, other, claim->origin, shard);
@@ -206,6 +209,7 @@ static int settle_name(const struct map *m, struct claim *claims, size_t count)
         if (settle_claim(m, rival, &claims[i]) != EXIT_DONE)
             status = EXIT_COULD_NOT;
         undecided |= claims[i].kind != CLAIM_OWN && claims[i].kind == rival->kind &&
+                     claims[i].deployed == rival->deployed &&
                      strcmp(claims[i].origin, rival->origin) != 0;
     }
     for (size_t i = 0; undecided && i < count; i++)
@@ -330,6 +334,76 @@ static int ignore_nearer_aliases(struct map *m)
     return EXIT_DONE;
 }
 
+/* ---- the deployed map ---- */
+
+/* The aliases for the name of `host`, of `count` sorted claims; *end is behind them. */
+static size_t find_name(const struct map *m, const char *host, size_t *end)
+{
+    size_t low = 0, high = m->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (compare_names(m->claims[middle].host, host) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (*end = low; *end < m->count; (*end)++)
+        if (compare_names(m->claims[*end].host, host) != 0)
+            break;
+    return low;
+}
+
+/* All of the alias's site on other shards, too: a site that moves is one site. */
+static void mark_deployed(struct map *m, const char *host, const char *shard)
+{
+    size_t end, begin = find_name(m, host, &end);
+    const char *origin = NULL;
+
+    for (size_t i = begin; i < end && origin == NULL; i++)
+        if (m->claims[i].kind != CLAIM_OWN && strcmp(m->claims[i].host, host) == 0 &&
+            strcmp(m->shards[m->claims[i].shard].name, shard) == 0)
+            origin = m->claims[i].origin;
+    for (size_t i = begin; i < end && origin != NULL; i++)
+        m->claims[i].deployed |=
+            m->claims[i].kind != CLAIM_OWN && strcmp(m->claims[i].origin, origin) == 0;
+}
+
+/* Reads a host of a map in any of the formats. `section` keeps the name above a list of hosts. */
+static bool read_deployed_host(const char *line, char section[SHARD_NAME_SIZE],
+                               char host[HOST_SIZE], char shard[SHARD_NAME_SIZE])
+{
+    static_assert(HOST_SIZE == 260 && SHARD_NAME_SIZE == 65, "the widths below");
+
+    if (sscanf(line, " - name: \"%64[^\"]", section) == 1)
+        return false;
+    if (sscanf(line, " - \"%259[^\"]", host) == 1) {
+        memcpy(shard, section, SHARD_NAME_SIZE);
+        return true;
+    }
+    return sscanf(line, " \"%259[^\"]\" %64[^; \n]", host, shard) == 2 ||
+           sscanf(line, " %259s %64s", host, shard) == 2;
+}
+
+static int read_deployed(struct map *m, const char *name)
+{
+    FILE *file = fopen(name, "re");
+    char line[LINE_BYTES_MAX], host[HOST_SIZE];
+    char section[SHARD_NAME_SIZE] = "", shard[SHARD_NAME_SIZE];
+
+    if (file == NULL)
+        return cli_fail(name, "%s", strerror(errno));
+    qsort(m->claims, m->count, sizeof *m->claims, compare_hosts);
+    while (fgets(line, sizeof line, file) != NULL)
+        if (read_deployed_host(line, section, host, shard))
+            mark_deployed(m, host, shard);
+    bool whole = ferror(file) == 0;
+
+    fclose(file);
+    return whole ? EXIT_DONE : cli_fail(name, "cannot be read to the end");
+}
+
 /* ---- all claims ---- */
 
 static void drop_ignored(struct map *m)
@@ -343,7 +417,7 @@ static void drop_ignored(struct map *m)
 }
 
 /* Keeps one claim for each host; all of a name are on one shard, or are sites' own. */
-static int settle(struct map *m)
+static int settle(struct map *m, const char *deployed)
 {
     size_t kept = 0;
     int status = ignore_nearer_aliases(m);
@@ -351,6 +425,8 @@ static int settle(struct map *m)
     if (status != EXIT_DONE)
         return status;
     drop_ignored(m);
+    if (deployed != NULL && (status = read_deployed(m, deployed)) != EXIT_DONE)
+        return status;
     qsort(m->claims, m->count, sizeof *m->claims, compare_claims);
     for (size_t i = 0, end; i < m->count; i = end) {
         for (end = i + 1; end < m->count; end++)
@@ -645,6 +721,7 @@ int command_shard_map(struct cli *cli)
 {
     const char *file = cli->arguments.word_count > 0 ? cli->arguments.words[0] : NULL;
     const char *gateway = arguments_value(&cli->arguments, "--gateway");
+    bool checks = arguments_has(&cli->arguments, "--check");
     enum format format;
     struct map map = {0};
     struct str text = STR_INIT;
@@ -652,8 +729,8 @@ int command_shard_map(struct cli *cli)
 
     if (status != EXIT_DONE)
         return status;
-    if (arguments_has(&cli->arguments, "--check") != (file != NULL))
-        return cli_misuse("--check", "needs the FILE that is deployed, and a FILE needs --check");
+    if (checks && file == NULL)
+        return cli_misuse("--check", "needs the FILE that is deployed");
     if (gateway == NULL)
         gateway = "sitemapd";
     status = shards_open(cli, &map.shards, &map.shard_count);
@@ -663,12 +740,12 @@ int command_shard_map(struct cli *cli)
     for (unsigned i = 0; i < map.shard_count && status == EXIT_DONE; i++)
         status = read_sites(&map, i);
     if (status == EXIT_DONE)
-        status = settle(&map);
+        status = settle(&map, file);
     if (status == EXIT_DONE) {
         write_map(&map, format, gateway, &text);
         if (text.failed)
             status = cli_fail("shard map", "out of memory");
-        else if (file != NULL)
+        else if (checks)
             status = check_file(file, &text, format >= FORMAT_ENVOY);
         else
             fputs(str_text(&text), stdout);
