@@ -226,6 +226,7 @@ struct share_status {
     char epoch[33], server[64];
     bool synchronous, durable;
     uint64_t waiting; /* sessions whose commit waits for a synchronous standby */
+    char lacks[160];  /* privileges that writes of this role need and it lacks; "": none */
     uint64_t first, head, log_bytes;
     bool has_snapshot;
     uint64_t snapshot_at, snapshot_bytes;

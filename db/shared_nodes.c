@@ -313,6 +313,7 @@ enum catalogue_status catalogue_share_status(const struct catalogue_shared *shar
         };
         memcpy(out->epoch, o.epoch, sizeof out->epoch);
         snprintf(out->server, sizeof out->server, "%s", o.server);
+        snprintf(out->lacks, sizeof out->lacks, "%s", o.lacks);
         if (each != NULL)
             outcome = log->calls->list(log, report_node, &t, clock_now_ms() + CALL_MS);
     }

@@ -251,6 +251,7 @@ static void publish_sections(struct shared_node *n, const struct config *config)
     struct str out = STR_INIT;
     size_t most = config->site_count + config->token_count + config->source_count + 1, count = 0;
     const char **names = calloc(most, sizeof *names);
+    struct shared_state state;
 
     if (names == NULL)
         return;
@@ -262,6 +263,8 @@ static void publish_sections(struct shared_node *n, const struct config *config)
     }
     if (n->leads_writes)
         str_append_text(&out, ",\"" WRITER_LEAD "\":\"leads\"");
+    if (catalogue_shared_state(n->catalogue, &state) && state.refused_ms > 0)
+        str_append_json_member(&out, "refused", state.refused_trouble);
     str_append_format(&out, ",%s%zu", upstreams_key, count_upstreams(config));
     for (size_t i = 0; i < config->source_count; i++)
         if (is_missing(&config->sources[i]))
@@ -476,6 +479,8 @@ static void check_state(struct shared_node *n)
 
     if (!catalogue_shared_state(n->catalogue, &state))
         return;
+    if ((state.refused_ms > 0) != (n->logged.refused_ms > 0)) /* `share status` shows it */
+        n->say_at = 0;
     report_changes(n, &state);
     update_poll_lead(n);
     aim_writes(n, &state);

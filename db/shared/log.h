@@ -137,6 +137,8 @@ struct shared_overview {
     bool durable;       /* it waits for its own disk: fsync and full_page_writes */
     uint64_t waiting;   /* sessions of this role whose commit waits for a synchronous standby */
     int64_t waiting_ms; /* the longest of them */
+    char lacks[160];    /* privileges that this role's writes need and it lacks, as "table log
+                           (INSERT)"; "": none */
     uint64_t first_seq; /* the oldest record in the log */
     struct shared_position head;
     uint64_t bytes; /* of all packed bodies in the log */

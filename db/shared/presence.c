@@ -240,9 +240,10 @@ static bool report_and_list(struct presence *p, struct shared_log *log,
     free(said);
     if (outcome == SHARED_YES)
         outcome = log->calls->overview(log, &overview, clock_now_ms() + CALL_MS);
-    if (outcome == SHARED_YES)
+    if (outcome == SHARED_YES) {
         record_success(p, &p->reporting);
-    else if (outcome != SHARED_STOPPED)
+        standing_set_lacks(member_standing(p->catalogue->member), overview.lacks);
+    } else if (outcome != SHARED_STOPPED)
         record_failure(p, &p->reporting, log, NULL);
     pthread_mutex_lock(&p->lock);
     if (outcome == SHARED_YES) {
@@ -313,6 +314,7 @@ static void hold_and_report(void *context)
             bool good = report_and_list(p, log, &state);
             if (good)
                 record_exchanged(p, exchanged = asked);
+            good = good && state.refused_ms == 0;
             report_at = clock_now_ms() + (good ? REPORT_EACH_MS : FAILED_MS);
         }
         hold_own_name(p, log, state.node);

@@ -48,8 +48,17 @@ void standing_state(struct standing *s, struct shared_state *out)
     pthread_mutex_lock(&s->lock);
     *out = s->state;
     out->behind_ms = s->behind_since_ms != 0 ? now_ms - s->behind_since_ms : 0;
-    if (s->refused_since_ms != 0)
-        out->refused_ms = now_ms - s->refused_since_ms + 1;
+    int64_t refused_since_ms = s->refused_since_ms;
+    if (s->lacks_since_ms != 0) {
+        if (refused_since_ms == 0 || s->lacks_since_ms < refused_since_ms)
+            refused_since_ms = s->lacks_since_ms;
+        snprintf(out->refused_trouble, sizeof out->refused_trouble,
+                 "permission denied: this node's role lacks permissions: %s", s->lacks);
+        snprintf(out->refused_said, sizeof out->refused_said,
+                 "permission denied for %s; grant it to this node's role", s->lacks);
+    }
+    if (refused_since_ms != 0)
+        out->refused_ms = now_ms - refused_since_ms + 1;
     pthread_mutex_unlock(&s->lock);
     out->away_ms = standing_away_ms(s);
 }
@@ -293,6 +302,17 @@ static void record_refused(struct standing *s, const struct shared_log *log)
     snprintf(s->state.refused_trouble, sizeof s->state.refused_trouble, "%s",
              log->calls->gist(log));
     snprintf(s->state.refused_said, sizeof s->state.refused_said, "%s", log->calls->why(log));
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_set_lacks(struct standing *s, const char *lacks)
+{
+    pthread_mutex_lock(&s->lock);
+    if (lacks[0] == '\0')
+        s->lacks_since_ms = 0;
+    else if (s->lacks_since_ms == 0)
+        s->lacks_since_ms = clock_now_ms();
+    snprintf(s->lacks, sizeof s->lacks, "%s", lacks);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -31,9 +31,11 @@ struct standing {
     struct shared_position at;
     int64_t behind_since_ms;
     int64_t refused_since_ms;
-    bool has_fetched;      /* a snapshot is ready, at the log's head */
-    bool has_lost;         /* the log has lost records that the file has */
-    uint64_t replacements; /* how often the file was replaced by a snapshot, or created from one */
+    int64_t lacks_since_ms; /* as `lacks` */
+    char lacks[160];        /* privileges that PostgreSQL does not grant; see log.h */
+    bool has_fetched;       /* a snapshot is ready, at the log's head */
+    bool has_lost;          /* the log has lost records that the file has */
+    uint64_t replacements;  /* how often the file was replaced by a snapshot, or created from one */
     struct digests digests;
     bool has_differed;
     int64_t trips_us[STANDING_TRIPS]; /* a ring */
@@ -106,6 +108,9 @@ void standing_record_away(struct standing *s, const struct shared_log *log);
 void standing_record_there(struct standing *s, const struct shared_log *log);
 /* The log accepts writes. */
 void standing_record_accepted(struct standing *s);
+/* Privileges for writes that the node's role lacks, so that the log rejects its writes until they
+ * are granted; "": none. */
+void standing_set_lacks(struct standing *s, const char *lacks);
 /* Clears the failure of a node that has joined. */
 void standing_clear_trouble(struct standing *s);
 

@@ -287,6 +287,38 @@ def guest(cluster, write_timeout=int(seconds(4)), env=None, **settings):
 
 
 @pytest.mark.own_postgres
+@pytest.mark.parametrize("privilege, lacks", [
+    ("INSERT ON sitemapd.log", "table log (INSERT)"),
+    ("INSERT ON sitemapd.part", "table part (INSERT)"),
+    ("EXECUTE ON FUNCTION pg_notify", "function pg_notify (EXECUTE)"),
+])
+def test_a_missing_privilege_is_reported_before_a_write_fails(cluster, privilege, lacks):
+    """By each node whose role lacks it, and by `share status`, until it is granted again."""
+    a = guest(cluster)
+    b = cluster.node("b", env={"SITEMAPD_SHARED": cluster.postgres.url(user="guest")})
+    joined(b)
+    status = lambda: sitemapd("share", "status", "--shared", cluster.postgres.url())
+    assert status().code == 0 and "shared-refused" not in status().out
+    of_functions = "GRANT EXECUTE ON FUNCTION pg_notify TO postgres; REVOKE EXECUTE ON FUNCTION pg_notify FROM PUBLIC; " if "FUNCTION" in privilege else ""
+    cluster.postgres.sql(f"{of_functions}REVOKE {privilege} FROM guest")
+    for node in (a, b):
+        eventually(lambda node=node: lacks in reasons(node).get("shared-refused", ""), "reported")
+        eventually(lambda node=node: f"permission denied for {lacks}" in node.log(), "in the log")
+    eventually(lambda: status().out.count(f": shared-refused, PostgreSQL rejects its writes: permission denied: this node's role lacks permissions: {lacks}") == 2, "of each node")
+    assert status().code == 1 and "rejects the writes of 2 nodes" in status().err, status()
+    assert f'lacks permissions: {lacks}"' in sitemapd("share", "status", "--json", "--shared", cluster.postgres.url()).out
+    own = sitemapd("share", "status", "--shared", cluster.postgres.url(user="guest"))
+    assert own.code == 1 and f"lacks permissions for writes: {lacks}" in own.err, own
+    cluster.postgres.sql(f"GRANT {privilege} TO guest")
+    for node in (a, b):
+        eventually(lambda node=node: not reasons(node), "no longer reported, without a write")
+        eventually(lambda node=node: "shared-accepted: " in node.log(), "in the log")
+    eventually(lambda: status().code == 0, "nor by the command")
+    assert a.register(loc("one")).status == 201
+    equal([a, b])
+
+
+@pytest.mark.own_postgres
 def test_a_node_that_can_only_read_or_only_write_is_never_ok(cluster):
     """One connection is left for it, with which it either follows or writes: what one can do does not hide that the other one fails."""
     a = guest(cluster)

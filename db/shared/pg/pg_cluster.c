@@ -119,13 +119,16 @@ enum shared_outcome pg_log_overview(struct shared_log *log, struct shared_overvi
         return outcome;
     pg_send(&l->session, PG_OVERVIEW);
     pg_send(&l->session, PG_SNAPSHOT_LAST);
+    pg_send(&l->session, PG_LACKS);
     outcome = pg_log_run(l, &r, deadline_ms);
     if (outcome == SHARED_NO)
         outcome = SHARED_AWAY;
     else if (outcome == SHARED_YES && PQntuples(r.at[0]) != 1)
         outcome = pg_log_said(l, SHARED_FOREIGN, "the log has no record");
-    if (outcome == SHARED_YES)
+    if (outcome == SHARED_YES) {
         take_overview(r.at[0], r.at[1], out);
+        pg_get_text(r.at[2], 0, 0, out->lacks, sizeof out->lacks);
+    }
     pg_results_clear(&r);
     return outcome;
 }

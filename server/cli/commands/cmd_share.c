@@ -77,21 +77,35 @@ int command_share_init(struct cli *cli)
 
 struct node_list {
     bool json;
-    uint64_t head;
-    size_t count;
+    size_t count, refused;
 };
+
+/* What the node says of PostgreSQL, if that rejects its writes and the node runs; freed by
+ * json_decref of `*state`, or NULL. */
+static const char *refusal_of(const struct shared_member *member, json_t **state)
+{
+    *state = json_loads(member->state, 0, NULL);
+    return member->silent_ms > SHARED_SILENT_MS
+               ? NULL
+               : json_string_value(json_object_get(*state, "refused"));
+}
 
 static void print_member(void *context, const struct shared_member *member)
 {
     struct node_list *l = context;
     struct str out = STR_INIT;
+    json_t *state;
+    const char *refused = refusal_of(member, &state);
 
     if (l->json) {
         str_append_text(&out, "{\"node\":");
         str_append_json_text(&out, member->name);
         str_append_json_member(&out, "release", member->release);
-        str_append_format(&out, ",\"applied\":%" PRIu64 ",\"silent_seconds\":%" PRId64 "}\n",
+        str_append_format(&out, ",\"applied\":%" PRIu64 ",\"silent_seconds\":%" PRId64,
                           member->applied, member->silent_ms / 1000);
+        if (refused != NULL)
+            str_append_json_member(&out, "refused", refused);
+        str_append_text(&out, "}\n");
         fputs(str_text(&out), stdout);
     } else {
         str_append_format(&out,
@@ -101,9 +115,16 @@ static void print_member(void *context, const struct shared_member *member)
         if (member->silent_ms > SHARED_SILENT_MS)
             printf(": %ssilent%s, it is down or disconnected", ink_on(stdout, INK_WARNING),
                    ink_off(stdout));
+        if (refused != NULL) {
+            printf(": %sshared-refused%s, PostgreSQL rejects its writes: ",
+                   ink_on(stdout, INK_WARNING), ink_off(stdout));
+            cli_print_escaped(stdout, refused);
+        }
         putchar('\n');
     }
     l->count++;
+    l->refused += refused != NULL;
+    json_decref(state);
     str_done(&out);
 }
 
@@ -162,6 +183,15 @@ int command_share_status(struct cli *cli)
                         *why != '\0' ? why : catalogue_status_row(asked)->sentence);
     if (nodes.count == 0 && !nodes.json)
         printf("  no node has served it yet\n");
+    if (found.lacks[0] != '\0')
+        return cli_fail("share status",
+                        "permission denied: the role of this command lacks permissions for writes: "
+                        "%s; run `sitemapd share init --if-absent --grant-to ROLE` as the role "
+                        "that owns the tables",
+                        found.lacks);
+    if (nodes.refused > 0)
+        return cli_fail("share status", "PostgreSQL rejects the writes of %zu %s (shared-refused)",
+                        nodes.refused, plural(nodes.refused, "node", "nodes"));
     return EXIT_DONE;
 }
 
