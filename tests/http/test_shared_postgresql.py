@@ -196,6 +196,27 @@ def test_nodes_that_look_while_postgresql_is_restored_go_on(cluster, gone, code,
     assert [node.metrics()["sitemapd_shared_replaced_total"] for node in nodes] == [0, 0, 0]
 
 
+def test_a_missing_table_is_not_taken_for_a_missing_catalogue(cluster):
+    a = cluster.node("a")
+    joined(a)
+    status = lambda: sitemapd("share", "status", "--shared", cluster.postgres.url())
+    a.stop()
+    cluster.postgres.sql("ALTER TABLE sitemapd.cluster RENAME TO aside")
+    words = "restore it from a backup; do not run `sitemapd share init`"
+    missing = status()
+    assert missing.code == 1 and f"table sitemapd.cluster of the shared catalogue is missing in this database, while others exist: {words}" in missing.err, missing
+    a.start()
+    eventually(lambda: f"table cluster of its shared catalogue is missing, while others exist: {words}" in reasons(a).get("shared-unavailable", ""), "reported")
+    eventually(lambda: f"table sitemapd.cluster of the shared catalogue is missing in this database, while others exist: {words}" in a.log(), "in the log")
+    cluster.postgres.sql("ALTER TABLE sitemapd.aside RENAME TO cluster")
+    eventually(lambda: not reasons(a), "it goes on")
+    assert status().code == 0
+    a.stop()
+    cluster.postgres.sql("DROP SCHEMA sitemapd CASCADE")
+    missing = status()
+    assert missing.code == 1 and "there is no shared catalogue in schema sitemapd of this database: `sitemapd share init` creates one" in missing.err, missing
+
+
 @pytest.mark.own_postgres
 def test_a_standby_that_is_no_longer_synchronous_is_logged(cluster):
     said = "shared-not-synchronous: "

@@ -30,6 +30,7 @@
  * session. */
 static const char changed_plan[] = "0A000";
 static const char read_only[] = "25006"; /* a standby, or set so */
+static const char missing_table[] = "42P01";
 /* For messages of libpq, which have none: */
 static const char no_password[] = "28PAS", no_tls[] = "08TLS";
 
@@ -709,6 +710,42 @@ static enum shared_outcome check_server(struct pg_session *s, size_t host, int64
     return s->conn != NULL ? outcome : SHARED_AWAY;
 }
 
+static const char no_cluster[] =
+    "table cluster of its shared catalogue is missing, while others exist: restore it from a "
+    "backup; do not run `sitemapd share init`";
+
+/* After an error: why the table cluster cannot be found. */
+static void explain_missing(struct pg_session *s, int64_t deadline_ms)
+{
+    struct str sql = STR_INIT;
+    struct pg_results r = {{NULL}};
+
+    pg_append_sql(s,
+                  "SELECT coalesce(to_regclass('@.log'), to_regclass('@.part'),"
+                  " to_regclass('@.node'), to_regclass('@.snapshot'),"
+                  " to_regclass('@.snapshot_part')) IS NOT NULL",
+                  &sql);
+    if (!sql.failed)
+        pg_send_text(s, sql.data);
+    bool others = !sql.failed && pg_session_run(s, &r, deadline_ms) == SHARED_YES &&
+                  pg_get_integer(r.at[0], 0, 0) != 0;
+    if (others) {
+        s->foreign = no_cluster;
+        snprintf(s->why, sizeof s->why,
+                 "table %s.cluster of the shared catalogue is missing in this database, while "
+                 "others exist: restore it from a backup; do not run `sitemapd share init`",
+                 s->schema);
+    } else {
+        snprintf(s->sqlstate, sizeof s->sqlstate, "%s", missing_table);
+        snprintf(s->why, sizeof s->why,
+                 "there is no shared catalogue in schema %s of this database: `sitemapd share "
+                 "init` creates one",
+                 s->schema);
+    }
+    pg_results_clear(&r);
+    str_done(&sql);
+}
+
 /* Applies the session's settings and checks the log. */
 static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
 {
@@ -722,14 +759,12 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
     enum shared_outcome outcome = pg_session_run(s, &r, deadline_ms);
 
     if (outcome == SHARED_NO) {
-        bool is_missing = strcmp(s->sqlstate, "42P01") == 0 || strcmp(s->sqlstate, "3F000") == 0;
+        bool is_missing =
+            strcmp(s->sqlstate, missing_table) == 0 || strcmp(s->sqlstate, "3F000") == 0;
         bool is_denied = strcmp(s->sqlstate, "42501") == 0;
 
         if (is_missing)
-            snprintf(s->why, sizeof s->why,
-                     "there is no shared catalogue in schema %s of this database: `sitemapd share "
-                     "init` creates one",
-                     s->schema);
+            explain_missing(s, deadline_ms);
         if (is_denied)
             say(s, "permission denied: this role may not use the shared catalogue's tables; run "
                    "`sitemapd share init --if-absent --grant-to ROLE` as the role that owns them");
