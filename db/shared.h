@@ -74,6 +74,11 @@ struct catalogue_shared {
 };
 #define SHARED_KEY_BYTES 32
 
+/* `trouble` of a node that cannot use PostgreSQL for this reason. */
+#define SHARED_IS_LOCKED                                                                           \
+    "a table of the shared catalogue is locked by another session: see pg_locks and "              \
+    "pg_blocking_pids()"
+
 /* A failure of a node's background work. */
 struct shared_failing {
     int64_t ms;        /* how long it has failed; 0: it does not fail */

@@ -337,11 +337,12 @@ static void report_away(struct shared_node *n, const struct shared_state *now, b
         n->repeat_ms = REPEAT_MS / 2;
     else if (now_ms < n->repeat_at || strcmp(now->said, n->away_said) == 0)
         return;
-    log_event(
-        LOG_LEVEL_ERROR, "shared-away", "connection to %s failed: %s. %s until a retry succeeds",
-        log_of(now), now->said[0] != '\0' ? now->said : "it did not answer",
-        now->phase == SHARED_JOINING ? "This node has no catalogue yet and serves nothing"
-                                     : "Pages are served; writes get 503 (shared-unavailable)");
+    log_event(LOG_LEVEL_ERROR, "shared-away", "%s %s failed: %s. %s until a retry succeeds",
+              strcmp(now->trouble, SHARED_IS_LOCKED) == 0 ? "requests to" : "connection to",
+              log_of(now), now->said[0] != '\0' ? now->said : "it did not answer",
+              now->phase == SHARED_JOINING
+                  ? "This node has no catalogue yet and serves nothing"
+                  : "Pages are served; writes get 503 (shared-unavailable)");
     memcpy(n->away_said, now->said, sizeof n->away_said);
     n->repeat_ms *= 2;
     n->repeat_at = now_ms + n->repeat_ms;

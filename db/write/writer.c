@@ -788,6 +788,13 @@ static bool fails_over(const struct writer *w)
     return state.phase == SHARED_JOINED && state.away_ms < WRITER_AWAY_MS;
 }
 
+/* Whether the log cannot be read for longer than that, though a turn only found its lock taken. */
+static bool is_cut_off(const struct writer *w)
+{
+    return w->catalogue->member != NULL &&
+           standing_away_ms(member_standing(w->catalogue->member)) >= WRITER_AWAY_MS;
+}
+
 /* Whether a write has waited three quarters of its time. */
 static bool is_near_its_end(struct writer *w)
 {
@@ -814,6 +821,8 @@ static void run_turn(struct writer *w, enum queue_turn turn)
         nanosleep(&pause, NULL);
         return;
     }
+    if (status == CATALOGUE_BUSY && is_cut_off(w))
+        status = CATALOGUE_SHARED_AWAY;
     if (status == CATALOGUE_BUSY && w->catalogue->member != NULL && alone) {
         postpone_lists(w);
         return;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """A shared catalogue whose PostgreSQL is away, refuses, waits for a standby or is too old, and upgrades of its form."""
 
+import contextlib
 import os
 import re
 import sqlite3
@@ -215,6 +216,46 @@ def test_a_missing_table_is_not_taken_for_a_missing_catalogue(cluster):
     cluster.postgres.sql("DROP SCHEMA sitemapd CASCADE")
     missing = status()
     assert missing.code == 1 and "there is no shared catalogue in schema sitemapd of this database: `sitemapd share init` creates one" in missing.err, missing
+
+
+@contextlib.contextmanager
+def lock(cluster, table, mode):
+    """Another session locks a table of the catalogue."""
+    sql = cluster.postgres.sql
+    keeps = threading.Thread(target=lambda: sql(
+        f"BEGIN; LOCK TABLE sitemapd.{table} IN {mode} MODE; DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_class WHERE relname = 'enough') LOOP PERFORM pg_sleep(0.01); END LOOP; END $$; COMMIT"))
+    keeps.start()
+    try:
+        eventually(lambda: sql(f"SELECT count(*) FROM pg_locks WHERE relation = 'sitemapd.{table}'::regclass AND granted AND mode = '{mode.title().replace(' ', '')}Lock'") == "1", "locked")
+        yield
+    finally:
+        sql("CREATE TABLE public.enough()")
+        keeps.join()
+        sql("DROP TABLE public.enough")
+
+
+def test_a_table_that_another_session_locks_is_reported(cluster):
+    """And a write gets its answer as soon as the node reports it, long before its own time is over."""
+    words = "a table of the shared catalogue is locked by another session: see pg_locks and pg_blocking_pids()"
+    a, b = (cluster.node(name, env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "600s"}) for name in "ab")
+    joined(b)
+    with lock(cluster, "log", "ACCESS EXCLUSIVE"):
+        for node in (a, b):
+            eventually(lambda node=node: re.match(f"requests to PostgreSQL have failed for [0-9]+ s: {re.escape(words)}; ", reasons(node).get("shared-unavailable", "")), "reported")
+            eventually(lambda node=node: f"shared-away: requests to PostgreSQL failed: {words}. Pages" in node.log(), "in the log")
+        status = sitemapd("share", "status", "--shared", cluster.postgres.url())
+        assert status.code == 1 and words in status.err, status
+        for node in (a, b):
+            problem(node.register(loc("one")), 503, "shared-unavailable")
+    for node in (a, b):
+        eventually(lambda node=node: not reasons(node), "no longer reported, without a write")
+    with lock(cluster, "log", "SHARE"):
+        problem(a.register(loc("one")), 503, "shared-unavailable")
+        eventually(lambda: words in reasons(a).get("shared-refused", ""), "reported")
+        eventually(lambda: f"shared-refused: PostgreSQL rejects the writes of this node: {words}" in a.log(), "in the log")
+    eventually(lambda: not reasons(a), "no longer reported")
+    assert a.register(loc("one")).status == 201
+    equal([a, b])
 
 
 @pytest.mark.own_postgres

@@ -16,6 +16,9 @@
 #define KEEP_MS 500
 /* After a longer application `stay` sends a query. */
 #define LONG_MS 50
+/* Longest wait for a table that another session has locked; COMMIT has five seconds. */
+#define TABLE_MS      4000
+#define TABLE_MS_TEXT "4000"
 /* Time for an answer on the network. */
 #define ANSWER_MS 250
 
@@ -394,8 +397,19 @@ static enum shared_outcome tail(struct shared_log *log, const struct shared_posi
 
 /* --- writing --- */
 
-/* Opens a transaction and takes the lock, as the first three statements of a batch. The lock's
- * timeout on the server ends before the caller's deadline. */
+/* Of the batch that send_lock begins: the statement that takes the lock, and their number. */
+enum { LOCKS = 2, LOCK_STATEMENTS = 4 };
+
+/* Whether the lock of all nodes was the lock for which a timeout ended the wait, and not one of a
+ * table. */
+static bool lock_is_busy(const struct pg_log *l, const struct pg_results *r)
+{
+    return strcmp(l->session.sqlstate, PG_LOCKED) == 0 &&
+           (r->at[LOCKS] == NULL || PQresultStatus(r->at[LOCKS]) != PGRES_TUPLES_OK);
+}
+
+/* Opens a transaction and takes the lock, as the first statements of a batch. The timeout on the
+ * server, also of locks of tables, ends before the caller's deadline. */
 static void send_lock(struct pg_log *l, bool is_list, int64_t deadline_ms)
 {
     char timeout[24];
@@ -411,6 +425,9 @@ static void send_lock(struct pg_log *l, bool is_list, int64_t deadline_ms)
                 l->keeps_lists_out);
     else
         pg_send(&l->session, PG_LOCK, write_key);
+    if (left > TABLE_MS)
+        snprintf(timeout, sizeof timeout, "%d", TABLE_MS);
+    pg_send(&l->session, PG_LOCK_TIMEOUT, timeout);
 }
 
 static void send_share_behind(struct pg_log *l, const struct shared_position *at,
@@ -442,6 +459,7 @@ static void keep_lists_out(struct pg_log *l)
     rollback(&l->log);
     pg_send(&l->session, PG_LOCK_TIMEOUT, RELEASE_MS);
     pg_send(&l->session, PG_SHARE, key);
+    pg_send(&l->session, PG_LOCK_TIMEOUT, TABLE_MS_TEXT);
     pg_send(&l->session, PG_IDLE_TIMEOUT, PG_IDLE_MS);
     l->keeps_lists_out = pg_log_run(l, NULL, clock_now_ms() + 1000) == SHARED_YES;
 }
@@ -478,6 +496,7 @@ static enum shared_outcome begin(struct shared_log *log, const struct shared_pos
                                  uint64_t max_bytes, int site_group, const struct shared_take *take,
                                  int64_t deadline_ms)
 {
+    enum { TAILS = LOCK_STATEMENTS, HEADS, SHARES };
     struct pg_log *l = pg_log_of(log);
     struct pg_results r;
     bool is_list = site_group != NO_SITE_GROUP;
@@ -499,27 +518,27 @@ static enum shared_outcome begin(struct shared_log *log, const struct shared_pos
         send_share_behind(l, at, max_bytes);
     outcome = pg_log_run(l, &r, deadline_ms);
     l->is_open = outcome == SHARED_YES || outcome == SHARED_NO;
-    int64_t unix_ms = outcome == SHARED_YES ? pg_get_integer(r.at[4], 0, 1) : 0;
+    int64_t unix_ms = outcome == SHARED_YES ? pg_get_integer(r.at[HEADS], 0, 1) : 0;
     int64_t asked_ms = l->asked_ms = clock_now_ms();
     l->awaited_since_ms = 0;
-    if (outcome == SHARED_NO && strcmp(l->session.sqlstate, "55P03") == 0)
+    if (outcome == SHARED_NO && lock_is_busy(l, &r))
         outcome = SHARED_BUSY;
-    if (outcome == SHARED_YES && asks && PQntuples(r.at[5]) > 0)
-        l->keeps_lists_out = pg_get_integer(r.at[5], 0, 0) != 0;
+    if (outcome == SHARED_YES && asks && PQntuples(r.at[SHARES]) > 0)
+        l->keeps_lists_out = pg_get_integer(r.at[SHARES], 0, 0) != 0;
     if (outcome == SHARED_YES && is_list) {
-        l->keeps_lists_out |= !PQgetisnull(r.at[2], 0, 0);
-        l->had_turn = !PQgetisnull(r.at[2], 0, 0);
+        l->keeps_lists_out |= !PQgetisnull(r.at[LOCKS], 0, 0);
+        l->had_turn = !PQgetisnull(r.at[LOCKS], 0, 0);
         outcome = l->had_turn ? SHARED_YES : SHARED_BUSY;
     }
     if (outcome == SHARED_YES)
-        outcome = take_tail(l, r.at[3], at, take, &l->head);
-    if (outcome == SHARED_YES && (uint64_t)pg_get_integer(r.at[4], 0, 0) != l->head.seq) {
+        outcome = take_tail(l, r.at[TAILS], at, take, &l->head);
+    if (outcome == SHARED_YES && (uint64_t)pg_get_integer(r.at[HEADS], 0, 0) != l->head.seq) {
         outcome = SHARED_BEHIND;
         keep_lists_out(l);
     }
     if (outcome == SHARED_YES) {
         l->clock_offset_ms = unix_ms - asked_ms;
-        l->total = (uint64_t)pg_get_integer(r.at[3], PQntuples(r.at[3]) - 1, TOTAL);
+        l->total = (uint64_t)pg_get_integer(r.at[TAILS], PQntuples(r.at[TAILS]) - 1, TOTAL);
         l->parts = 0;
         shared_packer_begin(l->packer);
     }
@@ -722,9 +741,11 @@ static enum shared_outcome settle(struct shared_log *log, const char *id, int64_
     pg_send(&l->session, PG_COMMIT);
     enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
 
-    outcome = check_commit(&l->session, outcome, r.at[5]);
+    if (outcome == SHARED_NO && lock_is_busy(l, &r))
+        l->session.sqlstate[0] = l->session.why[0] = '\0';
+    outcome = check_commit(&l->session, outcome, r.at[LOCK_STATEMENTS + 2]);
     if (outcome == SHARED_YES) {
-        outcome = PQntuples(r.at[3]) > 0 ? SHARED_YES : SHARED_NO;
+        outcome = PQntuples(r.at[LOCK_STATEMENTS]) > 0 ? SHARED_YES : SHARED_NO;
     } else {
         pg_session_drop(&l->session);
         outcome = SHARED_UNKNOWN;

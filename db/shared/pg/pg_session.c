@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "db/shared.h"
 #include "db/shared/pg/pg_lookup.h"
 #include "server/base/clock.h"
 
@@ -22,6 +23,11 @@
 /* Attempts to detect a pooler: one may fail while another client uses the pool. */
 #define PROBES   3
 #define PROBE_MS 2000
+
+/* Longest wait for a table that another session has locked: shorter than the deadlines of calls, so
+ * that PostgreSQL reports the lock. Longer than its deadlock_timeout, after which a lock of
+ * autovacuum is released. */
+#define LOCKED_MS 4000
 
 /* Older releases are not tested. */
 #define LEAST_VERSION 150000
@@ -73,6 +79,7 @@ const char *pg_session_gist(const struct pg_session *s)
         {"3D000", "its database does not exist"},
         {"42P01", "there is no shared catalogue in its database, or a table of it is missing"},
         {"3F000", "there is no shared catalogue in its database"},
+        {PG_LOCKED, SHARED_IS_LOCKED},
         {"25006", "it accepts no writes: it is a standby, or read-only"},
         {"53100", "its disk is full"},
         {"53300", "too many connections: all that it allows are in use"},
@@ -371,7 +378,9 @@ static void record_error(struct pg_session *s, const PGresult *r)
     if (s->sqlstate[0])
         return;
     snprintf(s->sqlstate, sizeof s->sqlstate, "%s", state != NULL ? state : "");
-    say(s, text != NULL ? text : PQerrorMessage(s->conn));
+    say(s, strcmp(s->sqlstate, PG_LOCKED) == 0 ? SHARED_IS_LOCKED
+           : text != NULL                      ? text
+                                               : PQerrorMessage(s->conn));
     /* A prepared statement of another session, or a missing one: a pooler that the probe did not
      * detect. */
     if (strcmp(s->sqlstate, "42P05") == 0 || strcmp(s->sqlstate, "26000") == 0)
@@ -750,10 +759,16 @@ static void explain_missing(struct pg_session *s, int64_t deadline_ms)
 static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
 {
     struct pg_results r;
+    char timeout[24];
+    int64_t left = (deadline_ms - clock_now_ms()) * 3 / 4;
 
     memset(s->is_prepared, 0, sizeof s->is_prepared);
     s->number++;
-    pg_send(s, PG_SETTINGS);
+    snprintf(timeout, sizeof timeout, "%lld",
+             (long long)(left > LOCKED_MS ? LOCKED_MS
+                         : left > 0       ? left
+                                          : 1));
+    pg_send(s, PG_SETTINGS, timeout);
     if (!s->is_founding)
         pg_send(s, PG_CLUSTER);
     enum shared_outcome outcome = pg_session_run(s, &r, deadline_ms);

@@ -20,6 +20,7 @@
 #define PG_SALT_BYTES 32
 #define PG_BATCH_MAX  16
 #define PG_WHY_SIZE   512
+#define PG_LOCKED     "55P03" /* the SQLSTATE of lock_timeout */
 
 /* By their names in pg_statements.def. */
 enum pg_statement {

@@ -173,9 +173,11 @@ static void report_away(struct reason_list *t, const char *code, const char *eff
 {
     const struct shared_state *s = t->state;
 
-    add_reason(t, code, "connection to %s has failed for %" PRId64 " s%s%s; %s%s",
-               s->followed != NULL ? "the followed node" : "PostgreSQL", s->away_ms / 1000,
-               s->trouble[0] != '\0' ? ": " : "", s->trouble, effect, copied);
+    add_reason(t, code, "%s failed for %" PRId64 " s%s%s; %s%s",
+               strcmp(s->trouble, SHARED_IS_LOCKED) == 0 ? "requests to PostgreSQL have"
+               : s->followed != NULL                     ? "connection to the followed node has"
+                                                         : "connection to PostgreSQL has",
+               s->away_ms / 1000, s->trouble[0] != '\0' ? ": " : "", s->trouble, effect, copied);
 }
 
 /* Reports why this node does not have what the other nodes have. */
