@@ -127,6 +127,7 @@ struct shared_state {
         report; /* reports to the others; while they fail it leads nothing, such as polls */
     struct shared_failing snapshot; /* sending a snapshot, or trimming the log */
     char diverged[256];             /* why it last diverged, even if it has joined again */
+    char kept[512];                 /* what became of the replaced file after that; "": nothing */
     char differs[256]; /* the nodes whose rows differ from this node's; "": none are known */
     /* Counters since the start. */
     uint64_t notified; /* records applied that came with their notification */

@@ -404,6 +404,8 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
                   "%s. This node's file was replaced by a copy of the shared catalogue",
                   now->diverged);
+    if (replaced && now->kept[0] != '\0')
+        log_event(LOG_LEVEL_ERROR, "shared-diverged", "%s", now->kept);
     if (!n->logged_any || now->phase != n->logged.phase || replaced)
         report_phase(n, now);
     report_writes(n, now);

@@ -5,18 +5,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "db/catalogue.h"
 #include "db/file/bind.h"
 #include "db/file/connection.h"
+#include "db/file/handle.h"
 #include "db/file/schema.h"
 #include "db/shared/effects.h"
 #include "db/shared/replay.h"
+#include "db/shared/standing.h"
 #include "db/tx/statements.h"
 #include "server/base/clock.h"
+#include "server/base/file.h"
 
 /* Deadline of each part of a snapshot. */
 #define PART_MS 30000
@@ -624,6 +631,112 @@ enum shared_outcome join_catch_up(struct shared_log *log, const char *path,
 }
 
 /* ---- replacing the local catalogue */
+
+/* For so long a kept file is not replaced by a later one. */
+#define KEPT_SECONDS 86400
+
+struct keeping {
+    bool (*stops)(void *context);
+    void *context;
+};
+
+static bool goes_on(void *context, uint64_t done, uint64_t total)
+{
+    const struct keeping *k = context;
+    (void)done;
+    (void)total;
+    return !k->stops(k->context);
+}
+
+static bool has_room(const char *path)
+{
+    char wal[PATH_MAX];
+    struct stat file, log;
+    struct statvfs disk;
+    snprintf(wal, sizeof wal, "%s-wal", path);
+    if (stat(path, &file) != 0 || statvfs(path, &disk) != 0)
+        return false;
+    uint64_t bytes = (uint64_t)file.st_size + (stat(wal, &log) == 0 ? (uint64_t)log.st_size : 0);
+    return (uint64_t)disk.f_bavail * disk.f_frsize >=
+           bytes + file_reserve_of((uint64_t)disk.f_blocks * disk.f_frsize);
+}
+
+/* Makes a copy a catalogue of its own, so that `check`, `export` and `restore` accept it anywhere.
+ */
+static enum catalogue_status set_apart(const char *copy, char *why, size_t why_size)
+{
+    sqlite3 *db = NULL;
+    int rc = sqlite3_open_v2(copy, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db, "PRAGMA synchronous=FULL; BEGIN IMMEDIATE", NULL, NULL, NULL);
+    enum catalogue_status status = connection_status(rc);
+    if (status == CATALOGUE_OK)
+        status = join_leave(db);
+    if (status == CATALOGUE_OK)
+        status = connection_status(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL));
+    if (status != CATALOGUE_OK)
+        snprintf(why, why_size, "%s: %s", copy, sqlite3_errmsg(db));
+    sqlite3_close(db);
+    return status;
+}
+
+/* The copy has its name only once it is complete. */
+static enum catalogue_status copy_diverged(struct catalogue *c, const char *kept,
+                                           struct keeping *keeping, char *why, size_t why_size)
+{
+    char *copy;
+    if (asprintf(&copy, "%s.new", kept) < 0)
+        return CATALOGUE_NO_MEMORY;
+    unlink(copy); /* left by a process that was killed */
+    enum catalogue_status status = catalogue_backup(c, copy, goes_on, keeping, why, why_size);
+    if (status == CATALOGUE_OK)
+        status = set_apart(copy, why, why_size);
+    if (status == CATALOGUE_OK && rename(copy, kept) != 0) {
+        snprintf(why, why_size, "%s: %s", kept, strerror(errno));
+        status = CATALOGUE_UNAVAILABLE;
+    }
+    if (status != CATALOGUE_OK)
+        unlink(copy);
+    free(copy);
+    return status;
+}
+
+static void keep(struct catalogue *c, struct keeping *keeping, char *said, size_t size)
+{
+    struct stat earlier;
+    char why[256] = "", *kept;
+    if (asprintf(&kept, "%s.diverged", c->path) < 0)
+        return;
+    if (lstat(kept, &earlier) == 0 && earlier.st_mtime > clock_unix_ms() / 1000 - KEPT_SECONDS)
+        snprintf(said, size,
+                 "the replaced file is not kept: %s has been there for less than a day, and may "
+                 "have more",
+                 kept);
+    else if (!has_room(c->path))
+        snprintf(said, size, "no-space: the disk has no room to keep the replaced file as %s",
+                 kept);
+    else if (copy_diverged(c, kept, keeping, why, sizeof why) == CATALOGUE_OK)
+        snprintf(said, size,
+                 "the replaced file is kept as %s: if the shared catalogue has lost what it has, "
+                 "share it again; else delete it",
+                 kept);
+    else
+        snprintf(said, size, "the replaced file could not be kept: %s", why);
+    free(kept);
+}
+
+void join_keep_diverged(struct catalogue *c, struct standing *s, bool (*ends)(void *context),
+                        void *context)
+{
+    struct keeping keeping = {ends, context};
+    struct standing_now now = standing_now(s);
+    struct shared_state state;
+    standing_state(s, &state);
+    if (now.phase != SHARED_LEFT || state.kept[0] != '\0' || !(now.has_lost || now.has_differed))
+        return;
+    keep(c, &keeping, state.kept, sizeof state.kept);
+    standing_set_kept(s, state.kept);
+}
 
 /* All pages in one transaction. A result code of SQLite. */
 static int copy_pages(sqlite3 *to, sqlite3 *from)

@@ -62,6 +62,16 @@ struct join_catching_up {
  * a snapshot again. */
 enum shared_outcome join_catch_up(struct shared_log *log, const char *path,
                                   const struct join_catching_up *how, char *why, size_t why_size);
+struct catalogue;
+struct standing;
+
+/* If the node left since the log lacks records of its file, or since its rows differ: keeps a copy
+ * as the file "….diverged" beside the catalogue, once, since it may be the newest state that is
+ * left anywhere. A copy that is younger than a day stays instead: the first of several mistakes has
+ * the most. Nothing is written if the disk would be short of room then. The standing gets the
+ * result. Call it before the fetched file is reported; it may take minutes. */
+void join_keep_diverged(struct catalogue *c, struct standing *s, bool (*ends)(void *context),
+                        void *context);
 /* Replaces the content of `db` (the catalogue at `path`, no transaction open) by the fetched file,
  * in one transaction, so that readers keep their view. Removes the fetched file. */
 enum catalogue_status join_replace(const char *path, sqlite3 *db, char *why, size_t why_size);

@@ -135,6 +135,8 @@ static bool fetch(struct lookout *l)
         standing_record_away(l->standing, l->log);
     else
         standing_record_there(l->standing, l->log);
+    if (fetched)
+        join_keep_diverged(l->catalogue, l->standing, has_ended, l);
     standing_record_fetched(l->standing, fetched, fetched || is_away ? NULL : why);
     if (fetched)
         report_writer(l);

@@ -146,8 +146,10 @@ void standing_set_phase(struct standing *s, enum shared_phase phase, const char 
     else if (s->state.joined_ns == 0)
         s->state.joined_ns = clock_now_ns();
     snprintf(s->state.trouble, sizeof s->state.trouble, "%s", trouble);
-    if (phase == SHARED_LEFT)
+    if (phase == SHARED_LEFT) {
         memcpy(s->state.diverged, s->state.trouble, sizeof s->state.diverged);
+        s->state.kept[0] = '\0';
+    }
     s->state.said[0] = '\0';
     pthread_cond_signal(&s->wakes);
     pthread_mutex_unlock(&s->lock);
@@ -177,6 +179,13 @@ void standing_set_trouble(struct standing *s, const char *trouble)
 {
     pthread_mutex_lock(&s->lock);
     snprintf(s->state.trouble, sizeof s->state.trouble, "%s", trouble);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_set_kept(struct standing *s, const char *kept)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->state.kept, sizeof s->state.kept, "%s", kept);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -81,6 +81,8 @@ void standing_end(struct standing *s);
 void standing_know(struct standing *s, const char *node, const char *epoch);
 void standing_set_phase(struct standing *s, enum shared_phase phase, const char *trouble);
 void standing_set_trouble(struct standing *s, const char *trouble);
+/* What became of the file that a copy replaces, since the node left. */
+void standing_set_kept(struct standing *s, const char *kept);
 /* One of the state's counters. */
 void standing_count(struct standing *s, uint64_t *counter);
 

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -173,6 +174,41 @@ def test_a_corrupt_record_is_passed_over_with_a_snapshot(cluster):
     assert b.register(loc("three")).status == 201
     equal(nodes)
     assert b.metrics()["sitemapd_shared_replaced_total"] == 1
+
+
+def test_a_node_that_has_diverged_keeps_its_newer_file(cluster):
+    """An old copy of PostgreSQL that was started by mistake does not destroy the last copy of what it lacks."""
+    a = cluster.node("a")
+    joined(a)
+    assert a.register(loc("one")).status == 201
+    head = cluster.postgres.sql("SELECT max(seq) FROM sitemapd.log")
+
+    def lose(name, replaced):
+        """The name is acknowledged, lost by PostgreSQL, and then by the node."""
+        assert a.register(loc(name)).status == 201
+        cluster.postgres.sql(f"DELETE FROM sitemapd.part WHERE seq > {head}; DELETE FROM sitemapd.log WHERE seq > {head}")
+        eventually(lambda: a.metrics()["sitemapd_shared_replaced_total"] == replaced, "replaced")
+        joined(a)
+        eventually(lambda: loc(name) not in served(a), "lost")
+
+    lose("two", 1)
+    kept = a.database + ".diverged"
+    eventually(lambda: f"shared-diverged: the replaced file is kept as {kept}: " in a.log(), "named in the log")
+    assert os.stat(kept).st_mode & 0o777 == 0o600
+    assert sitemapd("check", database=kept).code == 0
+    lose("three", 2)
+    eventually(lambda: f"shared-diverged: the replaced file is not kept: {kept} has been there for less than a day" in a.log(), "so is that it is not")
+    restored = cluster.database("d")
+    assert sitemapd("restore", kept, database=restored).code == 0
+    assert {loc("one"), loc("two")} <= set(re.findall(r"https?://[^\s\",]+\.xml", sitemapd("export", database=restored).out))
+    made = sitemapd("share", "init", "--shared", cluster.postgres.url(), "--schema", "again", database=restored)
+    assert made.code == 0, made
+    yesterday = time.time() - 86460
+    os.utime(kept, (yesterday, yesterday))
+    lose("four", 3)
+    eventually(lambda: a.log().count(f"the replaced file is kept as {kept}: ") == 2, "one that is a day old is replaced")
+    assert loc("four") in sitemapd("export", database=kept).out
+    assert not [name for name in os.listdir(os.path.dirname(kept)) if "diverged." in name]
 
 
 @pytest.mark.parametrize("gone, code, words", [
