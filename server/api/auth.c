@@ -23,7 +23,7 @@
 
 #define ENVIRONMENT_TOKEN "environment" /* its name in the log */
 
-struct page_place_failures {
+struct address_failures {
     char peer[48]; /* room for an IPv6 address as text */
     int64_t window_began;
     unsigned failures; /* 0: free */
@@ -40,7 +40,7 @@ struct uses {
 struct auth {
     pthread_mutex_t lock; /* held for a few comparisons, never during I/O */
     struct uses uses;
-    struct page_place_failures slots[SLOTS];
+    struct address_failures slots[SLOTS];
     int64_t reports_began;
     unsigned reports; /* since then */
 };
@@ -73,18 +73,18 @@ static unsigned hash_peer(const char *peer)
     return hash;
 }
 
-static bool expired(const struct page_place_failures *slot, int64_t now)
+static bool expired(const struct address_failures *slot, int64_t now)
 {
     return now < slot->window_began || now - slot->window_began >= AUTH_WINDOW_SECONDS;
 }
 
-static struct page_place_failures *find_slot(struct auth *auth, const char *peer, int64_t now)
+static struct address_failures *find_slot(struct auth *auth, const char *peer, int64_t now)
 {
     unsigned first = hash_peer(peer);
-    struct page_place_failures *best = NULL;
+    struct address_failures *best = NULL;
 
     for (unsigned i = 0; i < PROBES; i++) {
-        struct page_place_failures *slot = &auth->slots[(first + i) % SLOTS];
+        struct address_failures *slot = &auth->slots[(first + i) % SLOTS];
 
         if (slot->failures != 0 && strcmp(slot->peer, peer) == 0) {
             best = slot;
@@ -117,7 +117,7 @@ static bool may_report(struct auth *auth, int64_t now)
 
 unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *report)
 {
-    struct page_place_failures *slot;
+    struct address_failures *slot;
     unsigned wait_seconds = 0;
 
     pthread_mutex_lock(&auth->lock);
