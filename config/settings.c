@@ -95,7 +95,8 @@ const struct setting config_settings[] = {
      .doc = "Record which crawler has which version of each page (/v1/crawlers)."},
     {"server", "tls_cert", SETTING_PATH, IN(tls_cert), LIVE("SITEMAPD_SERVER_TLS_CERT"),
      .example = "/etc/sitemapd/fullchain.pem",
-     .doc = "Certificate of this listener, PEM with its chain; with tls_key it speaks https."},
+     .doc = "Certificate of this listener, PEM with its chain; with tls_key the listener serves "
+            "HTTPS."},
     {"server", "tls_key", SETTING_PATH, IN(tls_key), LIVE("SITEMAPD_SERVER_TLS_KEY"),
      .example = "/etc/sitemapd/privkey.pem",
      .doc = "Private key of the certificate, PEM; no other user should be able to read it."},
@@ -109,7 +110,8 @@ const struct setting config_settings[] = {
             "separated by spaces. Repeatable."},
     {"admin", "tls_cert", SETTING_PATH, IN(admin_tls_cert), LIVE("SITEMAPD_ADMIN_TLS_CERT"),
      .example = "/etc/sitemapd/admin.pem",
-     .doc = "Certificate of this listener, PEM with its chain; with tls_key it speaks https."},
+     .doc = "Certificate of this listener, PEM with its chain; with tls_key the listener serves "
+            "HTTPS."},
     {"admin", "tls_key", SETTING_PATH, IN(admin_tls_key), LIVE("SITEMAPD_ADMIN_TLS_KEY"),
      .example = "/etc/sitemapd/admin.key",
      .doc = "Private key of the certificate, PEM; no other user should be able to read it."},
@@ -278,7 +280,7 @@ const struct setting config_settings[] = {
     {"log", "access_log", SETTING_OFF_OR_PATH, IN(access_log), .fallback = "off",
      FILE_AND("SITEMAPD_LOG_ACCESS_LOG"),
      .doc = "File of the access log, one line for each request; - for stderr, or off. SIGUSR1 "
-            "opens the file again."},
+            "reopens the file."},
     {"log", "access_format", SETTING_CHOICE, IN(access_format), .choices = "combined json",
      .fallback = "combined", FILE_AND("SITEMAPD_LOG_ACCESS_FORMAT"),
      .doc =

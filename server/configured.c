@@ -242,8 +242,8 @@ static void report_ownership(const struct registry *before, const struct declare
         if (declared->released)
             log_event(LOG_LEVEL_WARNING, "site-no-longer-configured",
                       "%s was removed from the configuration; the site stays, and the API can "
-                      "change it now; no robots_file is served for it any more (`sitemapd site "
-                      "update --robots FILE` sets its rules)",
+                      "change it now; its robots_file is no longer served: set the rules with "
+                      "`sitemapd site update --robots FILE`",
                       declared->origin);
         if (declared->managed && site != NULL && (site->robots != NULL || site->robots_off))
             log_event(LOG_LEVEL_WARNING, "robots-put-aside",

@@ -442,14 +442,14 @@ static void log_catalogue_event(void *context, const char *event, const char *de
             database, detail);
     else if (strcmp(event, "clock-behind") == 0)
         log_event(LOG_LEVEL_WARNING, event,
-                  "clock skew: the catalogue has changes of %s, which is in the future for this "
-                  "machine's clock. Correct the clock that is wrong: this machine's, or another "
-                  "node's, whose changes have its dates",
+                  "clock skew: the newest change in the catalogue is dated %s, which is in the "
+                  "future on this machine. Correct the wrong clock: this machine's, or that of the "
+                  "node that made the change",
                   detail);
     else if (strcmp(event, "clock-agrees") == 0)
         log_event(LOG_LEVEL_INFO, event,
                   "the clock skew is over: the clock says %s, and no index page is dated in the "
-                  "future any more",
+                  "future now",
                   detail);
     else if (strcmp(event, "clock-set") == 0)
         log_event(LOG_LEVEL_WARNING, event, "the clock was set to %s", detail);
@@ -462,7 +462,9 @@ static void log_catalogue_event(void *context, const char *event, const char *de
     else if (strcmp(event, "page-store-on") == 0 || strcmp(event, "catalogue-changed") == 0)
         log_event(LOG_LEVEL_INFO, event, "%s", detail);
     else
-        log_event(LOG_LEVEL_ERROR, event, "%s: %s; its request got 503", database, detail);
+        log_event(LOG_LEVEL_ERROR, event,
+                  "a page could not be rendered from %s: %s; the request got 503", database,
+                  detail);
 }
 
 static bool lack_memory(void)

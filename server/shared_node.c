@@ -379,7 +379,7 @@ static void report_failing(const struct shared_node *n, const struct shared_stat
         const struct shared_failing *is, *was;
     } all[] = {
         {"shared-report-failed",
-         "this node cannot report to the other nodes, which regard it as lost; it does not poll or "
+         "this node cannot report to the other nodes, which consider it down; it does not poll or "
          "send notifications",
          &now->report, &n->logged.report},
         {"shared-snapshot-failed",

@@ -709,16 +709,17 @@ static void keep(struct catalogue *c, struct keeping *keeping, char *said, size_
         return;
     if (lstat(kept, &earlier) == 0 && earlier.st_mtime > clock_unix_ms() / 1000 - KEPT_SECONDS)
         snprintf(said, size,
-                 "the replaced file is not kept: %s has been there for less than a day, and may "
-                 "have more",
+                 "the replaced file was not kept: %s is less than a day old and is not "
+                 "overwritten, because it may have more changes",
                  kept);
     else if (!has_room(c->path))
         snprintf(said, size, "no-space: the disk has no room to keep the replaced file as %s",
                  kept);
     else if (copy_diverged(c, kept, keeping, why, sizeof why) == CATALOGUE_OK)
         snprintf(said, size,
-                 "the replaced file is kept as %s: if the shared catalogue has lost what it has, "
-                 "share it again; else delete it",
+                 "the replaced file was kept as %s; if the shared catalogue lost changes that it "
+                 "has, restore it (sitemapd restore --replace) and share it again (sitemapd share "
+                 "init); otherwise delete it",
                  kept);
     else
         snprintf(said, size, "the replaced file could not be kept: %s", why);

@@ -126,7 +126,7 @@ static void print_command(const struct cli_command *c)
         print_heading("Options");
         print_options(c->options);
     }
-    print_heading("Options of every command");
+    print_heading("Global options");
     print_options(common_options);
 }
 
@@ -136,7 +136,7 @@ static void print_all(const struct cli_command *commands)
     print_paragraphs("Keeps a catalogue of a site's sitemap files and serves crawlers a sitemap "
                      "index of them. Commands work on the catalogue's file, whether or not a "
                      "server runs on it.");
-    print_heading("A first try");
+    print_heading("Quick start");
     print_example("A folder of sitemap files, watched, listed and served:",
                   "sitemapd serve --site https://www.example.com --source ./sitemaps");
     print_example("Or files on other servers, registered one by one or all at once:",
@@ -145,7 +145,7 @@ static void print_all(const struct cli_command *commands)
                   "sitemapd import old/sitemap_index.xml\n"
                   "sitemapd serve");
     print_commands(commands, NULL);
-    print_heading("Options of every command");
+    print_heading("Global options");
     print_options(common_options);
     print_row("--version", "show the version");
     print_paragraphs(

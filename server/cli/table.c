@@ -39,7 +39,7 @@
     }
 #define OPTION_HOST_ALIAS                                                                          \
     {                                                                                              \
-        "--host-alias", "HOST", "another host name of requests; repeatable"                        \
+        "--host-alias", "HOST", "another host name that the site answers to; repeatable"           \
     }
 #define OPTION_MAX_INDEXES                                                                         \
     {                                                                                              \

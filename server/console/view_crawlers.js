@@ -10,7 +10,7 @@ export const named = (name) => name.replace(/^(cc|gpt|oai)|^./, (begin) => begin
   .replace(/(?<!Google|Bing|Apple|Amazon)bot$/, 'Bot');
 
 function stateOf(one) {
-  if (one.stale > 0) return badge('warn', 'Behind');
+  if (one.stale > 0) return badge('warn', 'Stale');
   if (one.pages === 0) return badge('', 'No pages yet');
   return one.never > 0 ? badge('', 'Some pages') : badge('good', 'Up to date');
 }
@@ -75,7 +75,7 @@ export async function crawlers() {
         ['Up to date as of', '', (one) => time(one.seen_up_to, 'no complete page yet')],
         ['Last visit', '', (one) => ago(one.last_fetch_at)],
         ['Pages up to date', 'number', (one) => number(one.current)],
-        ['Behind', 'number', (one) => number(one.stale)],
+        ['Stale', 'number', (one) => number(one.stale)],
         ['Never fetched', 'number', (one) => number(one.never)],
         ['Median delay', '', (one) => (one.lag.changes > 0 ? span(one.lag.p50_s) : soft('unknown'))],
       ], answer.crawlers, answer.since && 'No visits yet.'),
@@ -100,15 +100,15 @@ export async function crawler(context, where) {
       facts([
         ['Last visit', time(one.last_fetch_at)],
         ['Verified', verified(one)],
-        ['Pages', `${number(one.current)} up to date, ${number(one.stale)} behind, ${number(one.never)} never fetched`],
+        ['Pages', `${number(one.current)} up to date, ${number(one.stale)} stale, ${number(one.never)} never fetched`],
         ['Delay from change to visit', lagFacts(one)],
       ]),
       section('Pages',
         buttons(
-          [[{}, 'All pages'], [{stale: '1'}, 'Only pages behind']].map(([query, text]) => el('a', {href: here(query), 'aria-current': stale === 'stale' in query && 'true'}, text))),
+          [[{}, 'All pages'], [{stale: '1'}, 'Only stale pages']].map(([query, text]) => el('a', {href: here(query), 'aria-current': stale === 'stale' in query && 'true'}, text))),
         table('Pages and the versions it has', [
           ['Page', 'url', (page) => page.url],
-          ['State', '', (page) => (page.fetched_at === null ? badge('', 'Never fetched') : page.stale_since ? badge('warn', 'Behind') : page.held_changed_at ? badge('good', 'Up to date') : badge('warn', 'Incomplete'))],
+          ['State', '', (page) => (page.fetched_at === null ? badge('', 'Never fetched') : page.stale_since ? badge('warn', 'Stale') : page.held_changed_at ? badge('good', 'Up to date') : badge('warn', 'Incomplete'))],
           ['Fetched', '', (page) => ago(page.fetched_at)],
           ['Status', 'number', (page) => (page.status === null ? '' : String(page.status))],
           ['Has the version of', '', (page) => time(page.held_changed_at, 'none')],
@@ -116,7 +116,7 @@ export async function crawler(context, where) {
         ], list.pages, stale ? 'None: all pages it fetches are up to date.' : 'No pages.'),
         further(list.next, here({...(stale ? {stale: '1'} : {}), after: list.next}), 'More pages')),
       section('Visits by day', days.length > 0
-        ? [days.length > 1 && chart(`Fetches by ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES, (most) => `at most ${number(most)} a day; today is not over`),
+        ? [days.length > 1 && chart(`Fetches by ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES, (most) => `at most ${number(most)} a day; today is incomplete`),
           el('details', {open: days.length < 8}, el('summary', {}, 'Numbers'), daysTable(one))]
         : none('No visits yet.')),
       delayOf(stats, one.name),

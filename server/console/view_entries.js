@@ -50,7 +50,7 @@ export const CHECKS = {
   gone: ['bad', 'Gone', 'Restore the file, or remove the sitemap here.'],
   'not-a-sitemap': ['bad', 'Not a sitemap', 'Serve a sitemap at this URL, or remove it here.'],
   broken: ['bad', 'Broken', 'Fix the program that writes the file.'],
-  refused: ['warn', 'Access denied', 'Make the bot protection allow this server.'],
+  refused: ['warn', 'Access denied', 'Allow this server in the bot protection.'],
   unreachable: ['bad', 'Unreachable', 'Check DNS, certificate and web server.'],
 };
 
@@ -182,10 +182,10 @@ function columnsOf(context, chosen, rows, again) {
 }
 
 /* Whether crawlers have the newest version of a sitemap that this server serves. */
-const fetchBadge = ({current}) => (current === null ? badge('', 'Unknown') : current ? badge('good', 'Up to date') : badge('warn', 'Behind'));
+const fetchBadge = ({current}) => (current === null ? badge('', 'Unknown') : current ? badge('good', 'Up to date') : badge('warn', 'Stale'));
 
 function crawlersText({crawlers = []}) {
-  const text = [['up to date: ', true], ['behind: ', false], ['unknown: ', null]].map(([what, is]) => [what, crawlers.filter((one) => one.current === is).map((one) => named(one.name))])
+  const text = [['up to date: ', true], ['stale: ', false], ['unknown: ', null]].map(([what, is]) => [what, crawlers.filter((one) => one.current === is).map((one) => named(one.name))])
     .filter(([, names]) => names.length > 0).map(([what, names]) => what + names.join(', ')).join('; ');
   return text || soft('none yet');
 }

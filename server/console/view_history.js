@@ -155,7 +155,7 @@ function undoDialog(context, one) {
 }
 
 export function restoreDialog(context, index, revision) {
-  const to = field({label: 'As it was after change', name: 'to', value: revision === null ? '' : String(revision), inputmode: 'numeric', hint: 'The number of a change in the history. Entries registered in other lists stay where they are.'});
+  const to = field({label: 'State after change', name: 'to', value: revision === null ? '' : String(revision), inputmode: 'numeric', hint: 'The number of a change in the history. Entries registered in other lists stay where they are.'});
   backDialog(context, {
     title: `Restore ${new URL(index).pathname}`, action: 'Restore', done: 'Restored', path: '/v1/restore', query: () => ({index, to: to.input.value.trim()}),
     before: [el('p', {class: 'url'}, index), to.node],
@@ -169,7 +169,7 @@ function difference(row) {
   if (row.before === null) return ['last modified ', valueOf(row.after, 'lastmod')];
   if (row.after === null) return ['last modified was ', valueOf(row.before, 'lastmod')];
   const all = Object.entries(FIELDS).map(([name, text]) => [text, valueOf(row.before, name), valueOf(row.after, name)]).filter(([, before, after]) => before !== after);
-  return all.length > 0 ? lines(all.map(([text, before, after]) => [text, ': ', el('del', {}, before), ' → ', el('ins', {}, after)]), 'rows') : 'no field shown here';
+  return all.length > 0 ? lines(all.map(([text, before, after]) => [text, ': ', el('del', {}, before), ' → ', el('ins', {}, after)]), 'rows') : 'no visible field changed';
 }
 
 const rowColumns = [

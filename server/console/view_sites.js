@@ -189,7 +189,7 @@ async function readHolders(one) {
 
 function holdersText(held) {
   if (!held) return soft('none');
-  return [['up to date: ', held.has], ['behind: ', held.lacks]].filter(([, names]) => names[0]).map(([what, names]) => what + names.join(', ')).join('; ');
+  return [['up to date: ', held.has], ['stale: ', held.lacks]].filter(([, names]) => names[0]).map(([what, names]) => what + names.join(', ')).join('; ');
 }
 
 /* A text list becomes NDJSON here; NDJSON stays as it is. */

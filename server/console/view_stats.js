@@ -54,7 +54,7 @@ function byCrawler(stats, value) {
 
 function fetches(stats) {
   const {days, series} = byCrawler(stats, seen);
-  return some(days) && drawn('Fetches by crawler', days, series.map((one) => ({...one, of: (day) => one.of(day) || 0})), number, (n) => `at most ${number(n)} a day; today is not over`);
+  return some(days) && drawn('Fetches by crawler', days, series.map((one) => ({...one, of: (day) => one.of(day) || 0})), number, (n) => `at most ${number(n)} a day; today is incomplete`);
 }
 
 const delayText = (s) => (s === null ? '' : span(s));

@@ -128,15 +128,16 @@ static void check_proof(struct visit *v, const struct visit_robots *r, const str
     if (visit_names_index(v, r)) {
         about.code = "cross-host-proved";
         visit_report(v, DOCTOR_NOTE, "cross-host", &about,
-                     "nothing, if this is intended; Yandex ignores sitemaps on another host",
+                     "nothing to do if this is intended; Yandex ignores sitemaps on another host",
                      "%" PRIu64 " %s on %s, %s first; its robots.txt names the index", locs,
                      plural(locs, "sitemap is", "sitemaps are"), r->origin, first->text);
         return;
     }
-    snprintf(todo, sizeof todo,
-             "nothing, if they list only pages of %s; otherwise name the index in %s/robots.txt, "
-             "or verify both hosts in the search consoles",
-             v->robots.origin, r->origin);
+    snprintf(
+        todo, sizeof todo,
+        "nothing to do if they list only pages of %s; otherwise name the index in %s/robots.txt, "
+        "or verify both hosts in the search consoles",
+        v->robots.origin, r->origin);
     visit_report(v, DOCTOR_WARNING, "cross-host", &about, todo,
                  "%" PRIu64 " %s on another host, %s, %s first: crawlers may fetch %s, but accept "
                  "no pages of that host from %s",
@@ -410,7 +411,7 @@ static void check_answer(struct visit *v, const struct url *loc, const char *las
     about.code = fetch_is_wall(r) ? "bot-wall" : "status";
     if (fetch_is_wall(r))
         visit_report(v, DOCTOR_WRONG, "child", &about, child_todo(about.code),
-                     "%s: answers %u with a challenge page of a bot protection (%s)", loc->text,
+                     "%s: answers %u with a bot protection challenge page (%s)", loc->text,
                      r->status, about.code);
     else if (r->status != 200)
         visit_report(v, DOCTOR_WRONG, "child", &about, todo_of_status(v, loc, r),

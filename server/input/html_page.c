@@ -155,7 +155,7 @@ void html_page_check(const char *head, size_t len, struct html_page *out)
 void html_page_describe(const struct html_page *page, char out[static HTML_PAGE_WHAT])
 {
     if (page->kind == HTML_PAGE_WALL)
-        snprintf(out, HTML_PAGE_WHAT, "a challenge page of a bot protection%s%s%s",
+        snprintf(out, HTML_PAGE_WHAT, "a bot protection challenge page%s%s%s",
                  page->wall != NULL ? " (" : "", page->wall != NULL ? page->wall : "",
                  page->wall != NULL ? ")" : "");
     else

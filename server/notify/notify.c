@@ -343,7 +343,7 @@ static void check_held(struct notify *n, struct known *k, const struct notify_st
                          " %s held back by the shrink guard; a scan with max_removed allows it",
                          state->held, plural(state->held, "removal is", "removals are"));
     else
-        add_notification(n, REMOVAL_SETTLED, state, 0, "no removal is held back any more");
+        add_notification(n, REMOVAL_SETTLED, state, 0, "removals are no longer held back");
 }
 
 static void check_bad(struct notify *n, struct known *k, const struct notify_state *state)

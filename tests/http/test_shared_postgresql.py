@@ -193,11 +193,11 @@ def test_a_node_that_has_diverged_keeps_its_newer_file(cluster):
 
     lose("two", 1)
     kept = a.database + ".diverged"
-    eventually(lambda: f"shared-diverged: the replaced file is kept as {kept}: " in a.log(), "named in the log")
+    eventually(lambda: f"shared-diverged: the replaced file was kept as {kept}; " in a.log(), "named in the log")
     assert os.stat(kept).st_mode & 0o777 == 0o600
     assert sitemapd("check", database=kept).code == 0
     lose("three", 2)
-    eventually(lambda: f"shared-diverged: the replaced file is not kept: {kept} has been there for less than a day" in a.log(), "so is that it is not")
+    eventually(lambda: f"shared-diverged: the replaced file was not kept: {kept} is less than a day old" in a.log(), "so is that it is not")
     restored = cluster.database("d")
     assert sitemapd("restore", kept, database=restored).code == 0
     assert {loc("one"), loc("two")} <= set(re.findall(r"https?://[^\s\",]+\.xml", sitemapd("export", database=restored).out))
@@ -206,7 +206,7 @@ def test_a_node_that_has_diverged_keeps_its_newer_file(cluster):
     yesterday = time.time() - 86460
     os.utime(kept, (yesterday, yesterday))
     lose("four", 3)
-    eventually(lambda: a.log().count(f"the replaced file is kept as {kept}: ") == 2, "one that is a day old is replaced")
+    eventually(lambda: a.log().count(f"the replaced file was kept as {kept}; ") == 2, "one that is a day old is replaced")
     assert loc("four") in sitemapd("export", database=kept).out
     assert not [name for name in os.listdir(os.path.dirname(kept)) if "diverged." in name]
 
@@ -241,10 +241,10 @@ def test_a_missing_table_is_not_taken_for_a_missing_catalogue(cluster):
     cluster.postgres.sql("ALTER TABLE sitemapd.cluster RENAME TO aside")
     words = "restore it from a backup; do not run `sitemapd share init`"
     missing = status()
-    assert missing.code == 1 and f"table sitemapd.cluster of the shared catalogue is missing in this database, while others exist: {words}" in missing.err, missing
+    assert missing.code == 1 and f"table sitemapd.cluster of the shared catalogue is missing in this database, but its other tables exist: {words}" in missing.err, missing
     a.start()
-    eventually(lambda: f"table cluster of its shared catalogue is missing, while others exist: {words}" in reasons(a).get("shared-unavailable", ""), "reported")
-    eventually(lambda: f"table sitemapd.cluster of the shared catalogue is missing in this database, while others exist: {words}" in a.log(), "in the log")
+    eventually(lambda: f"table cluster of its shared catalogue is missing, but its other tables exist: {words}" in reasons(a).get("shared-unavailable", ""), "reported")
+    eventually(lambda: f"table sitemapd.cluster of the shared catalogue is missing in this database, but its other tables exist: {words}" in a.log(), "in the log")
     cluster.postgres.sql("ALTER TABLE sitemapd.aside RENAME TO cluster")
     eventually(lambda: not reasons(a), "it goes on")
     assert status().code == 0
@@ -482,7 +482,7 @@ def test_a_column_of_another_type_and_a_snapshot_without_its_parts(cluster):
     eventually(lambda: ready(b)[0] == 200, "a node has sent another one", within=120)
     equal([a, b])
     cluster.postgres.sql("CREATE TABLE public.kept AS SELECT * FROM sitemapd.cluster; DELETE FROM sitemapd.cluster; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'sitemapd%'")
-    eventually(lambda: "table cluster of its shared catalogue is empty" in reasons(a).get("shared-unavailable", ""), "reported")
+    eventually(lambda: "table cluster of the shared catalogue is empty" in reasons(a).get("shared-unavailable", ""), "reported")
     cluster.postgres.sql("INSERT INTO sitemapd.cluster SELECT * FROM public.kept")
     eventually(lambda: "shared-unavailable" not in reasons(a), "no longer reported")
 

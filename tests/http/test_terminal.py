@@ -83,7 +83,7 @@ def commands():
 
 def read_commands():
     whole = sitemapd("--help").out
-    for topic in re.findall(r"\n(?!A first|Options)[A-Z][^\n]*:\n((?:  .*\n)+)", whole):
+    for topic in re.findall(r"\n(?!Quick start|Global options)[A-Z][^\n]*:\n((?:  .*\n)+)", whole):
         for line in topic.splitlines():
             words = line.strip().split("  ")[0].split()
             name = " ".join(word for word in words if word.islower())

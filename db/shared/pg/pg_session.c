@@ -83,7 +83,7 @@ const char *pg_session_gist(const struct pg_session *s)
         {"25006", "it accepts no writes: it is a standby, or read-only"},
         {"53100", "its disk is full"},
         {"53300", "too many connections: all that it allows are in use"},
-        {"53", "it is out of memory or another resource"},
+        {"53", "PostgreSQL is out of memory or of another resource"},
         {"57P", "it is starting or stopping"},
         {"", "it rejected the request"},
     };
@@ -719,9 +719,9 @@ static enum shared_outcome check_server(struct pg_session *s, size_t host, int64
     return s->conn != NULL ? outcome : SHARED_AWAY;
 }
 
-static const char no_cluster[] =
-    "table cluster of its shared catalogue is missing, while others exist: restore it from a "
-    "backup; do not run `sitemapd share init`";
+static const char no_cluster[] = "table cluster of its shared catalogue is missing, but its other "
+                                 "tables exist: restore it from a "
+                                 "backup; do not run `sitemapd share init`";
 
 /* After an error: why the table cluster cannot be found. */
 static void explain_missing(struct pg_session *s, int64_t deadline_ms)
@@ -741,8 +741,8 @@ static void explain_missing(struct pg_session *s, int64_t deadline_ms)
     if (others) {
         s->foreign = no_cluster;
         snprintf(s->why, sizeof s->why,
-                 "table %s.cluster of the shared catalogue is missing in this database, while "
-                 "others exist: restore it from a backup; do not run `sitemapd share init`",
+                 "table %s.cluster of the shared catalogue is missing in this database, but its "
+                 "other tables exist: restore it from a backup; do not run `sitemapd share init`",
                  s->schema);
     } else {
         snprintf(s->sqlstate, sizeof s->sqlstate, "%s", missing_table);
@@ -794,7 +794,8 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
             salt = pg_get_bytes(r.at[1], 0, 2, &salt_size);
         }
         if (PQntuples(r.at[1]) == 0) {
-            s->foreign = "table cluster of its shared catalogue is empty: restore the row";
+            s->foreign =
+                "table cluster of the shared catalogue is empty: restore its row from a backup";
             say(s, s->foreign);
         } else if (!epoch[0] || salt_size != sizeof s->salt ||
                    pg_get_integer(r.at[1], 0, 0) != PG_LAYOUT) {

@@ -238,9 +238,9 @@ static void append_clock(struct reasons *r, int64_t changed_at, int64_t now)
     lastmod_format_utc(changed_at, changed);
     lastmod_format_utc(now, clock);
     snprintf(detail, sizeof detail,
-             "clock skew: the clock says %s, but the catalogue has changes of %s: correct the "
-             "clock that is wrong, this machine's or another node's; what was dated then keeps "
-             "that date until it changes again",
+             "clock skew: the clock says %s, but the newest change in the catalogue is dated %s: "
+             "correct the wrong clock, this machine's or another node's; pages dated in the future "
+             "keep that date until they change again",
              clock, changed);
     append_reason(r, "clock-behind", detail);
 }

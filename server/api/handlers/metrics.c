@@ -539,8 +539,8 @@ static void metrics_append_engines(struct str *out, const struct app_context *ap
         {"sitemapd_engine_errors", "Errors that the search engine found in sitemaps."},
         {"sitemapd_engine_warnings", "Warnings of the search engine about sitemaps."},
         {"sitemapd_engine_last_read_age_seconds",
-         "Age of the search engine's oldest read: the longest time since it read any one of the "
-         "sitemaps."},
+         "Time since the search engine last read the sitemap that it has not read for the longest "
+         "time."},
     };
     int64_t now = (int64_t)time(NULL);
 
@@ -856,7 +856,7 @@ static void append_shared(struct str *out, struct catalogue *c)
                    "Records of other nodes that this node applied.", s.applied_records);
     metric_counter(
         out, "sitemapd_shared_notified_total",
-        "Records of other nodes that arrived inside their notification, without a query.",
+        "Records of other nodes received in the PostgreSQL notification itself, without a query.",
         s.notified);
     metric_family(out, "sitemapd_shared_outcomes_total", "counter",
                   "Records by outcome: refused by the log; unknown at first (timeout); settled: "

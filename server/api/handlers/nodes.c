@@ -158,7 +158,7 @@ static void report_failing(struct reason_list *t)
     if (report->ms > SHARED_FAILING_MS)
         add_reason(t, "shared-report-failed",
                    "this node has not been able to report to the other nodes for %" PRId64
-                   " s%s%s; they regard it as lost, and it does not poll or send notifications",
+                   " s%s%s; they consider it down, and it does not poll or send notifications",
                    report->ms / 1000, report->trouble[0] != '\0' ? ": " : "", report->trouble);
     if (snapshot->ms > SHARED_FAILING_MS)
         add_reason(

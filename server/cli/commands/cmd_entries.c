@@ -271,7 +271,7 @@ static int add_entry(struct cli *cli, struct fragment *fragment)
     if (source == NULL && (source = api_owner(cli->backend)) == NULL)
         return EXIT_COULD_NOT;
     if (pages && !arguments_has(a, "--urlset"))
-        return cli_misuse("--urlset", "missing; it names the urlset of the page URL");
+        return cli_misuse("--urlset", "is required: the urlset's URL, or its path with one site");
     entry.loc = url.text;
     return put_entry(cli, &entry, source, pages);
 }
@@ -296,7 +296,7 @@ int command_remove(struct cli *cli)
     int status = read_loc(cli->arguments.words[0], &url, NULL);
 
     if (status == EXIT_DONE && pages && urlset == NULL)
-        return cli_misuse("--urlset", "missing; it names the urlset of the page URL");
+        return cli_misuse("--urlset", "is required: the urlset's URL, or its path with one site");
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
@@ -430,7 +430,7 @@ static int list_entries(struct cli *cli, bool json, bool export)
     if (wanted.source != NULL && entry_check_name(wanted.source, strlen(wanted.source)) != RULE_OK)
         return cli_misuse("--source", "%s", rule_code_sentence(RULE_NAME));
     if (l.pages && !arguments_has(&cli->arguments, "--urlset"))
-        return cli_misuse("--urlset", "missing; it names the urlset of the page URL");
+        return cli_misuse("--urlset", "is required: the urlset's URL, or its path with one site");
     status = session_open(cli, false);
     if (status == EXIT_DONE)
         status = names_list_option(cli, &wanted.list);

@@ -401,7 +401,7 @@ static int read_deployed(struct map *m, const char *name)
     bool whole = ferror(file) == 0;
 
     fclose(file);
-    return whole ? EXIT_DONE : cli_fail(name, "cannot be read to the end");
+    return whole ? EXIT_DONE : cli_fail(name, "cannot be read completely");
 }
 
 /* ---- all claims ---- */
@@ -684,7 +684,7 @@ static int check_file(const char *name, const struct str *map, bool ordered)
     else if ((own != NULL && !read_lines(own, &wanted)) || wanted.failed)
         status = cli_fail(name, "out of memory");
     else if (!read_lines(file, &found) || found.failed)
-        status = cli_fail(name, "cannot be read to the end");
+        status = cli_fail(name, "cannot be read completely");
     if (status == EXIT_DONE) {
         size_t count = differ(&wanted, &found, ordered);
 

@@ -70,7 +70,8 @@ int command_share_init(struct cli *cli)
     if (made != CATALOGUE_OK)
         return cli_fail_file(cli->config->database,
                              *why != '\0' ? why : catalogue_status_row(made)->sentence);
-    printf("%s: shared; start the server here, and then the others, without a catalogue\n",
+    printf("%s: shared; start this server first, then start the other nodes without a catalogue "
+           "file\n",
            cli->config->database);
     return EXIT_DONE;
 }

@@ -195,8 +195,9 @@ static void record_scan(struct poll *p, const struct scan_outcome *out)
     pthread_mutex_unlock(&p->remote->lock);
     if (held)
         remote_report(p->remote, 1, "source-removals-held", s->settings->name,
-                      "%" PRIu64 " entries that the upstream no longer lists are kept by the "
-                      "shrink guard; scan with max_removed to remove them",
+                      "%" PRIu64
+                      " removals are held back by the shrink guard: the upstream no longer lists "
+                      "these sitemaps; scan with max_removed to remove them",
                       out->result.would_remove);
     if (more_refused)
         remote_report(p->remote, 1, "source-file-problem", s->settings->name,

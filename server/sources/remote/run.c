@@ -666,7 +666,7 @@ static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_m
         if (why != NULL)
             run_enqueue(r, host, k.site_id, due);
         remote_request_fail(ask, why != NULL ? why
-                                             : "the sitemap is not polled any more: no source or "
+                                             : "the sitemap is no longer polled: no source or "
                                                "site with check = yes watches it");
     }
     return true;
