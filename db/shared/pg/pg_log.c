@@ -16,9 +16,6 @@
 #define KEEP_MS 500
 /* After a longer application `stay` sends a query. */
 #define LONG_MS 50
-/* Longest wait for a table that another session has locked; COMMIT has five seconds. */
-#define TABLE_MS      4000
-#define TABLE_MS_TEXT "4000"
 /* Time for an answer on the network. */
 #define ANSWER_MS 250
 
@@ -425,8 +422,8 @@ static void send_lock(struct pg_log *l, bool is_list, int64_t deadline_ms)
                 l->keeps_lists_out);
     else
         pg_send(&l->session, PG_LOCK, write_key);
-    if (left > TABLE_MS)
-        snprintf(timeout, sizeof timeout, "%d", TABLE_MS);
+    if (left > PG_TABLE_MS)
+        snprintf(timeout, sizeof timeout, "%d", PG_TABLE_MS);
     pg_send(&l->session, PG_LOCK_TIMEOUT, timeout);
 }
 
@@ -447,6 +444,7 @@ static void keep_lists_out(struct pg_log *l)
 {
     int64_t key = pg_lock_key(l, "list", "");
     struct pg_results r;
+    char timeout[24];
 
     if (l->keeps_lists_out)
         return;
@@ -459,7 +457,8 @@ static void keep_lists_out(struct pg_log *l)
     rollback(&l->log);
     pg_send(&l->session, PG_LOCK_TIMEOUT, RELEASE_MS);
     pg_send(&l->session, PG_SHARE, key);
-    pg_send(&l->session, PG_LOCK_TIMEOUT, TABLE_MS_TEXT);
+    snprintf(timeout, sizeof timeout, "%d", PG_TABLE_MS);
+    pg_send(&l->session, PG_LOCK_TIMEOUT, timeout);
     pg_send(&l->session, PG_IDLE_TIMEOUT, PG_IDLE_MS);
     l->keeps_lists_out = pg_log_run(l, NULL, clock_now_ms() + 1000) == SHARED_YES;
 }

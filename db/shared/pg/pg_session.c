@@ -24,11 +24,6 @@
 #define PROBES   3
 #define PROBE_MS 2000
 
-/* Longest wait for a table that another session has locked: shorter than the deadlines of calls, so
- * that PostgreSQL reports the lock. Longer than its deadlock_timeout, after which a lock of
- * autovacuum is released. */
-#define LOCKED_MS 4000
-
 /* Older releases are not tested. */
 #define LEAST_VERSION 150000
 
@@ -765,9 +760,9 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
     memset(s->is_prepared, 0, sizeof s->is_prepared);
     s->number++;
     snprintf(timeout, sizeof timeout, "%lld",
-             (long long)(left > LOCKED_MS ? LOCKED_MS
-                         : left > 0       ? left
-                                          : 1));
+             (long long)(left > PG_TABLE_MS ? PG_TABLE_MS
+                         : left > 0         ? left
+                                            : 1));
     pg_send(s, PG_SETTINGS, timeout);
     if (!s->is_founding)
         pg_send(s, PG_CLUSTER);

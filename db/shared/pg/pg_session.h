@@ -21,6 +21,10 @@
 #define PG_BATCH_MAX  16
 #define PG_WHY_SIZE   512
 #define PG_LOCKED     "55P03" /* the SQLSTATE of lock_timeout */
+/* Longest wait for a table that another session has locked: shorter than the deadlines of calls
+ * (COMMIT has five seconds), so that PostgreSQL reports the lock. Longer than its deadlock_timeout,
+ * after which a lock of autovacuum is released. */
+#define PG_TABLE_MS 4000
 
 /* By their names in pg_statements.def. */
 enum pg_statement {
